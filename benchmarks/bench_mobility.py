@@ -22,15 +22,13 @@ from typing import Any
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.coverage import crossings
 from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
-from vefl_sim.mobility.sumo.calibration import arguments
-from vefl_sim.mobility.sumo.demand import draw_routes, write_demand
+from vefl_sim.mobility.sumo.demand import arguments, draw_routes, write_demand
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.programs import environment, program, run_program
@@ -170,8 +168,7 @@ def in_turns(jobs: dict[str, Callable[[], None]], turns: int, vehicles: float) -
 def _by_sumo(case: SumoSetup, seconds: int) -> dict[str, Callable[[], None]]:
     return {
         "SUMO alone": lambda: _alone(case, seconds),
-        "SUMO by libsumo": lambda: _coupled(case, seconds, "libsumo"),
-        "SUMO by traci": lambda: _coupled(case, seconds, "traci"),
+        "SUMO by libsumo": lambda: _coupled(case, seconds),
     }
 
 
@@ -196,10 +193,8 @@ def _alone(case: SumoSetup, seconds: int) -> None:
     subprocess.run([program("sumo"), *case.all_arguments(), *quiet], env=environment(), check=True)
 
 
-def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
-    sumo = case.experiment.sumo.model_copy(update={"client": client})
-    experiment = case.experiment.model_copy(update={"sumo": sumo})
-    with live(SumoSetup(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
+def _coupled(case: SumoSetup, seconds: int) -> None:
+    with live(case) as traffic:
         _advance(traffic, seconds)
 
 

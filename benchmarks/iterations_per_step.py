@@ -16,7 +16,7 @@ import pandas as pd
 
 import vefl_sim
 from vefl_sim.experiment.toml import override, read_experiment
-from vefl_sim.sweep.variants import experiment_of
+from vefl_sim.sweep.points import experiment_of
 
 ROOT = Path(__file__).parents[1]
 SCHEMES = {"FDPC": "fdpc", "FedProx": "fedprox"}

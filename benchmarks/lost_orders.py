@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import vefl_sim
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.channel import UmaChannel, uma

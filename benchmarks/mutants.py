@@ -46,11 +46,14 @@ OPERATORS = {
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor"}
 PLAIN = """
 
-_kernel = kernel
+_compiled_kernel = float_kernel
 
 
-def kernel(function):
-    return function if function.__module__.startswith("vefl_sim.optimize") else _kernel(function)
+def float_kernel(function):
+    if not function.__module__.startswith("vefl_sim.optimize"):
+        return _compiled_kernel(function)
+    function.inlined = function
+    return function
 """  # at the end of core/kernel.py
 NAMES |= {"argmin": "argmax", "argmax": "argmin", "any": "all", "all": "any"}
 

@@ -20,7 +20,7 @@ import numpy as np
 import vefl_sim
 from vefl_sim import Aggregated, Experiment, Local, LocalUpdate, trees
 from vefl_sim.learning.learner import Model
-from vefl_sim.schemes.baselines.scaffold import Scaffold
+from vefl_sim.schemes.baselines import Scaffold
 
 FILE, DIVERGED, SHOWN = ROOT / "experiments" / "baselines.toml", 100.0, 6
 

@@ -88,7 +88,7 @@ def main() -> None:
                 page = replaced(page, name, drawing.text.strip())
                 continue
             if name in FIGURES:
-                page = replaced(page, name, marks_table(drawing.marks))
+                page = replaced(page, name, marks_table(drawing.chart.marks))
             [picture] = (file for file in drawing.files if file.suffix == ".png")
             (ROOT / "docs" / "pictures" / f"{name}.png").write_bytes(picture.read_bytes())
     (ROOT / "docs/reproduction.md").write_text(page)

@@ -1,4 +1,4 @@
-"""Train an agent that selects CVs, by the cross-entropy method, and compare it with schemes on seeds it has not seen."""
+"""Train an agent by the cross-entropy method, and compare it with schemes on seeds that it has not seen."""
 
 import numpy as np
 

@@ -1,10 +1,8 @@
 """The logic of `python benchmarks`; nothing here depends on how long anything takes."""
 
 import ast
-import json
 import os
 import runpy
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -16,7 +14,7 @@ with mock.patch.dict(os.environ):  # the harness limits its process to one threa
 
     from harness import MACHINE, Case, Figures, Skipped, Turn, measured
 
-    from history import Damaged, History, Measurement, ratios, regressions
+    from history import History, ratios, regressions
 
 main = command["main"]
 CALLS: list[str] = []
@@ -93,14 +91,6 @@ def test_a_ratio_above_one_is_worse_whatever_the_unit(label: str, now: float, be
     assert same == pytest.approx({MACHINE: 1.0, label: worse})
 
 
-def test_times_are_relative_to_the_speed_of_the_machine() -> None:
-    baseline = {MACHINE: 20.0, "a, s": 1.0, "b, × real time": 10.0, "c, per s": 10.0, "gap, %": 1.0, "peak MiB": 9.0}
-    busy = {MACHINE: 40.0, "a, s": 2.0, "b, × real time": 5.0, "c, per s": 2.0, "gap, %": 1.0, "peak MiB": 9.0}
-    expected = {MACHINE: 2.0, "a, s": 1.0, "b, × real time": 1.0, "c, per s": 2.5, "gap, %": 1.0, "peak MiB": 1.0}
-    assert ratios(busy, baseline) == expected
-    assert ratios(busy, {}) == ratios({}, baseline) == {}
-
-
 def test_a_regression_is_over_the_allowed_factor() -> None:
     compared = {"a, s": 1.3, "b, s": 1.31, "c, s": 0.5, MACHINE: 2.0}
     assert regressions(compared) == {"b, s": 1.31}
@@ -135,35 +125,6 @@ def test_the_baseline_of_another_machine_is_named_and_not_used(
     assert [one.baseline().figures["slow: run, s"] for one in (other, history)] == [2.0, 99.0]
 
 
-def test_each_run_adds_one_line_of_history(
-    history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(history)
-    VALUES["slow"] = [7.0] * 3
-    run(history, "--only", "slow")
-    lines = [Measurement(**json.loads(line)) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
-    assert [line.figures["slow: run, s"] for line in lines] == [2.0, 7.0]
-    assert {line.machine for line in lines} == {"EPYC, 2 cores"}
-    assert [run.figures for run in history.runs()] == [line.figures for line in lines]
-    assert History(tmp_path, "Xeon, 64 cores").runs() == []
-    capsys.readouterr()
-    assert run(history, "--last") == 0
-    assert CALLS == []
-    assert [line.split()[-4] for line in capsys.readouterr().out.splitlines()[2:]] == ["20", "7"]
-    assert run(history) == 0
-    assert [line.split()[-3] for line in capsys.readouterr().out.splitlines()[2:-1]] == ["20", "7", "20"]
-
-
-def test_damaged_files_are_named(history: History, tmp_path: Path) -> None:
-    run(history, "--baseline")
-    for name, part in (("history.jsonl", r"history\.jsonl, line 1 is damaged"), ("baseline.json", "is damaged")):
-        for text in ('{"machine": ', "[]", '{"EPYC, 2 cores": 1}'):
-            (tmp_path / name).write_text(text)
-            with pytest.raises(Damaged, match=part):
-                run(history)
-        (tmp_path / name).unlink()
-
-
 def test_every_case_has_its_function() -> None:
     names = [case.name for case in command["CASES"]]
     assert len({*names}) == len(names) > 5
@@ -171,11 +132,3 @@ def test_every_case_has_its_function() -> None:
         module, _, function = case.place.partition(":")
         tree = ast.parse((ROOT / "benchmarks" / f"{module}.py").read_text())
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, case
-
-
-def test_a_peer_that_is_not_installed_is_skipped_with_the_reason() -> None:
-    peers = runpy.run_path(str(ROOT / "benchmarks" / "peers.py"))
-    with pytest.raises(Skipped, match=r"cannot import no_such_peer .*requirements-peers\.txt"):
-        peers["in_own_process"]("peer", sys.executable, "no_such_peer", "script.py")
-    code = "print('noise'); print('{\"CPU, s\": 1.5}')"
-    assert peers["in_own_process"]("peer", sys.executable, "json", "-c", code)() == {"peer: CPU, s": 1.5}

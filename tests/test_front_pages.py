@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-import unicodedata
 from pathlib import Path
 from typing import get_args
 
@@ -16,12 +15,6 @@ from vefl_sim.records.schemas import SCHEMAS
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ORIGINS = r"technical$|paper$|paper: |paper for |ours: "
-MARKED = r"[^\W\d_][\u0303\u0304\u0306]|[Α-Ωα-ωϑ]"  # a letter with a tilde, a bar or a breve, or a Greek one
-LABELS = {  # of the paper, that design.md does not name
-    "EE", "cvSelectionIndicator", "energyConstrainedIterBound", "eqnOfCircle", "fdRATProbTransform",
-    "localIterGivenEtaPDCase1", "localIterNewVariables", "lyapunovDrifPenaltyFunc", "successOffloading",
-    "timeConstrainedIterBound", "uplink_RX_signal", "uplink_SINR0", *(f"PD_cons{number}" for number in range(1, 13)),
-}  # fmt: skip
 
 
 def keys() -> dict[str, set[str]]:
@@ -53,25 +46,6 @@ def test_every_key_and_column_of_the_glossary_exists() -> None:
     for name in named:
         table, column = name.split(".")
         assert column in keys().get(table, set()) or column in SCHEMAS.get(table, {}), name
-
-
-def test_every_label_of_the_glossary_is_one_of_the_paper() -> None:
-    design = (ROOT / "docs" / "design.md").read_text()
-    rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| `[\w/]+\.py` \|", design, re.MULTILINE)
-    labels = LABELS | {label for row in rows for label in re.findall(r"`(\w+)`", row)}
-    assert len(labels) > 40
-    for symbol, *_, where in symbols():
-        found = re.findall(r"`(\w+)`", where)
-        assert found or where in ("in the text", "ours"), symbol
-        assert set(found) <= labels, symbol
-
-
-def test_every_symbol_of_the_docs_is_in_the_glossary() -> None:
-    explained = set(re.findall(MARKED, unicodedata.normalize("NFD", " ".join(row[0] for row in symbols()))))
-    assert len(explained) > 25
-    for page in (ROOT / "docs").rglob("*.md"):
-        used = set(re.findall(MARKED, unicodedata.normalize("NFD", page.read_text())))
-        assert used <= explained, f"{page.name}: {sorted(used - explained)}"
 
 
 def test_every_key_of_the_scope_exists() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.small_runs import VARIANTS, small_run
-from vefl_sim.analysis.figures.drawing import require_drawable
+from vefl_sim.analysis.figures.layout import require_drawable
 from vefl_sim.analysis.figures.request import FigureKind
 from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.trace import KINDS

@@ -65,32 +65,17 @@ if TYPE_CHECKING:
     from vefl_sim.sweep.runner import run_sweep as run_sweep
 
 
-_NAMES = {
-    "analysis.draw": ("draw",),
-    "analysis.why": ("why",),
-    "core.errors": ("BadInput", "FinishedRun", "RunFailed", "VeflError", "VeflWarning"),
-    "experiment.experiment": ("Experiment",),
-    "experiment.toml": ("from_tables", "load", "with_settings"),
-    "learning.codecs": ("Codec",),
-    "learning.datasets.dataset": ("Dataset",),
-    "learning.learner": ("Local",),
-    "learning.trees": ("trees",),
-    "mobility.scene": ("Mobility", "Scene"),
-    "optimize.rat.edf": ("Backlog", "Scheduler"),
-    "optimize.rat.problem": ("RatAllocation", "RatPolicy", "RatProblem"),
-    "radio.channel": ("Channel",),
-    "radio.link": ("Link",),
-    "records.run_directory": ("Run",),
-    "schemes.observation": ("Observation",),
-    "schemes.scheme": ("Aggregated", "AsynchronousScheme", "LocalUpdate", "Plan", "Received", "Scheme"),
-    "simulation.run": ("resume", "simulate"),
-    "simulation.simulation": ("Simulation",),
-    "simulation.watcher": ("RunWatcher",),
-    "sweep.comparison": ("compare",),
-    "sweep.points": ("load_sweep",),
-    "sweep.runner": ("run_sweep",),
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+def _modules() -> "dict[str, str]":
+    """Public name -> the module that it is imported from above, read from this file as type checkers read it."""
+    import ast
+
+    with open(__file__, encoding="utf-8") as source:
+        tree = ast.parse(source.read())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.asname: str(node.module) for node in imports for name in node.names if name.asname}
+
+
+_MODULES = _modules()
 
 
 def __getattr__(name: str) -> "Any":
@@ -101,8 +86,9 @@ def __getattr__(name: str) -> "Any":
         return import_module("importlib.metadata").version("vefl_sim")
     if name not in _MODULES:
         raise AttributeError(f"module 'vefl_sim' has no attribute {name!r}")
-    module = import_module(f"vefl_sim.{_MODULES[name]}")
-    return module if name == "trees" else getattr(module, name)
+    if _MODULES[name] == "vefl_sim.learning":
+        return import_module(f"vefl_sim.learning.{name}")
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import j0
 
-from vefl_sim.analysis.references.fading import WAVELENGTH_M, antenna_gains, coherence, correlation, crossings_hz
+from vefl_sim.analysis.references.radio import WAVELENGTH_M, antenna_gains, coherence, correlation, crossings_hz
 from vefl_sim.radio.delay_profile import uma_delay_spread_s
 
 DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"

@@ -19,8 +19,8 @@ from vefl_sim.analysis.references.mobility import SPEEDS_MPS, default_traffic
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RunTable
 from vefl_sim.mobility.coverage import sojourn_bound_s
+from vefl_sim.mobility.grid.junctions import light
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y
-from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 
 DARK, LIGHT, RED = "#22303c", "#7aa0cf", "#c0392b"

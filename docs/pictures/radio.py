@@ -13,7 +13,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
 from vefl_sim.radio.uma import los_probability, pathloss_db

@@ -25,12 +25,10 @@ from vefl_sim import from_tables
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import sojourn_bound_s
-from vefl_sim.mobility.grid.demand import demand
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
-from vefl_sim.mobility.grid.traffic import IdmTraffic
+from vefl_sim.mobility.grid.traffic import IdmTraffic, demand
 from vefl_sim.mobility.scene import Mobility, Scene
-from vefl_sim.mobility.sumo.calibration import arguments
-from vefl_sim.mobility.sumo.demand import _vehicle_type
+from vefl_sim.mobility.sumo.demand import _vehicle_type, arguments
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Street, read_net
 from vefl_sim.mobility.sumo.programs import run_program
@@ -173,7 +171,7 @@ def write_routes(path: Path, logged: Logged, names: list[str], own: Experiment) 
 def measure_sumo(seed: int, logged: Logged, folder: Path, lane_limits: bool) -> Statistics:
     """Simulate the same vehicles with SUMO and return their statistics."""
     net_file, origin_m = sumo_grid(folder, seed), BLOCK_M + BLOCKS * BLOCK_M / 2
-    grid = StreetGrid.square(BLOCKS, BLOCK_M)
+    grid = StreetGrid.rectangle(BLOCKS, BLOCKS, BLOCK_M)
     names = names_of(grid, read_net(net_file, "grid").streets, origin_m)
     own = experiment(seed, lane_limits=lane_limits)
     write_routes(folder / "routes.xml.gz", logged, names, own)

@@ -16,8 +16,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import vefl_sim
-from vefl_sim.analysis.figures.comparison import compared as curves_of
-from vefl_sim.analysis.figures.style import STYLE, line_styles
+from vefl_sim.analysis.draw import compared as curves_of
+from vefl_sim.analysis.figures.panel import STYLE, line_styles
 from vefl_sim.sweep.comparison import Comparison
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,7 @@ from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.keys import flat
-from vefl_sim.sweep.results.measurements import floats
-from vefl_sim.sweep.results.result import Measurements
+from vefl_sim.sweep.results.result import Measurements, floats
 
 READINGS = ("as in the paper", "fair")
 LEAST_SEEDS = {"deviation": 5, "failing seeds": 5}

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from claims import judged, read_claims, summary, table
 
-from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure
-from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure, drawing_lines
 from vefl_sim.cli.main import replace_unwritable_characters
 from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files import downloads
@@ -344,7 +343,7 @@ def with_store(options: argparse.Namespace) -> int:
     if options.add:
         points = [point for sweep in sweeps for point in sweep.points]
         others = [Store(folder) for folder in options.add if any(folder.glob(f"*{SUFFIX}"))]
-        added = sum(adopt_store(store, other, points, print_line) for other in others)
+        added = sum(adopt_store(store, other, print_line) for other in others)
         folders = [folder for folder in options.add if folder not in [other.folder for other in others]]
         added += add_runs(store, runs_in(folders), points, print_line)
         print_line(f"{added} results added to {store.folder}")

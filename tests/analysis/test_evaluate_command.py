@@ -14,7 +14,7 @@ from tests.resumable import STOPPED
 from vefl_sim import Dataset, Run, simulate, with_settings
 from vefl_sim.analysis.evaluation import Score, evaluate
 from vefl_sim.core.arrays import read_npz, write_npz
-from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
+from vefl_sim.core.errors import BadInput, NotResumable
 from vefl_sim.core.rng import Streams
 from vefl_sim.learning.datasets.files import downloads
 from vefl_sim.learning.datasets.signs import FACES
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(SHORT, out=tmp_path_factory.mktemp("signs"))
 
 
-@pytest.mark.parametrize("kind", ["signs", "mnist", "fashion-mnist", "gtsrb"])
+@pytest.mark.parametrize("kind", ["signs", "mnist"])
 def test_it_equals_the_last_accuracy_of_the_run(kind: str, tmp_path: Path) -> None:
     where = [] if kind == "signs" else [f"data.dir={published(kind)}"]
     finished = simulate(with_settings(SHORT, f"data.kind={kind}", "data.image_px=28", *where), out=tmp_path)
@@ -71,16 +71,6 @@ def test_pixels_are_scaled_as_the_model_says(run: Run, tmp_path: Path) -> None:
     hits = model.apply(dataset.test_inputs).argmax(axis=1) == dataset.test_targets
     assert score.evaluation.accuracy == pytest.approx(hits.mean())
     assert score.evaluation.accuracy != run.summary["last_accuracy"]
-
-
-def test_a_scaling_that_gives_no_numbers_is_refused(run: Run, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(run.path, tmp_path / run.path.name))
-    card = json.loads((copy / "model.json").read_text())
-    for number in (0, float("nan"), 10**400):
-        card["scaling"]["deviation"] = number
-        (copy / "model.json").write_text(json.dumps(card))
-        with pytest.raises(RunNotFound, match=r"model\.json cannot be used"):
-            Run(copy).model()
 
 
 class TestCommand:
@@ -141,11 +131,6 @@ def stripes(experiment: object, streams: object) -> Dataset:
 
 
 class TestOtherData:
-    def test_signs_of_another_seed(self, run: Run) -> None:
-        [score] = evaluate(run, run.model(), "signs")
-        assert score.samples == "signs, 2000 test samples"
-        assert abs(score.evaluation.accuracy - run.summary["last_accuracy"]) < 0.2
-
     def test_a_folder_with_some_of_the_classes_in_another_order(self, run: Run, tmp_path: Path) -> None:
         names = ["stop", "danger", "parking"]
         [score] = evaluate(run, run.model(), str(write_pictures(tmp_path / "mine", names)))
@@ -161,10 +146,6 @@ class TestOtherData:
         folder = write_pictures(tmp_path / "mine", ["cat", "dog"])
         with pytest.raises(BadInput, match="mine has 2 classes, and the model has 16"):
             evaluate(run, run.model(), str(folder))
-
-    def test_another_shape(self, run: Run, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="mnist has inputs of 28 × 28 × 1, and the model takes 16 × 16 × 3"):
-            evaluate(run, run.model(), "mnist", published("mnist"))
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

@@ -8,20 +8,18 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
+from tests.analysis.report.pages import data_of
 from tests.command_line import call
 from vefl_sim import Run, from_tables, load_sweep, simulate
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.drawing import draw_figure
-from vefl_sim.analysis.figures.report import drawing_lines
+from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
 from vefl_sim.analysis.overview import _draw
 from vefl_sim.analysis.report.page import report
-from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.runs import run_lines
 from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.analysis.sweep_report.page import sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource
 from vefl_sim.core.errors import BadInput
-from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.watchers import metrics_of
 from vefl_sim.sweep.comparison import compare
 from vefl_sim.sweep.results.keys import keys_of
@@ -91,19 +89,14 @@ def test_the_summary_gives_the_rmse_of_the_rule_to_surpass(folder: Path, ahead: 
     assert ahead.content_digest() == ahead.summary["content_digest"]
 
 
-def test_other_data_have_no_rule_to_compare_with(tmp_path: Path) -> None:
-    (tmp_path / "signs.toml").write_text(to_toml(from_tables(SIGNS)))
-    for _ in range(2):
-        assert "compare with" not in call("signs.toml", cwd=tmp_path).stdout
-
-
-def test_a_list_of_runs_with_different_metrics(folder: Path, tmp_path: Path, ahead: Run) -> None:
+def test_a_list_of_runs_with_different_metrics(tmp_path: Path, ahead: Run) -> None:
     (tmp_path / ahead.path.name).symlink_to(ahead.path)
-    simulate(from_tables(SIGNS), out=tmp_path)
+    signs = simulate(from_tables(SIGNS), out=tmp_path)
     heading, *lines = run_lines(tmp_path)
     assert "result" in heading.split()
     assert any(f"rmse {rmse_of(ahead)}" in line for line in lines)
     assert any(re.search(r"accuracy 0\.\d{4}", line) for line in lines)
+    assert "compare with" not in "".join(summary_lines(signs))  # these data have no rule
 
 
 def test_the_overview(ahead: Run) -> None:
@@ -126,13 +119,13 @@ def test_the_notebook_the_list_of_runs_and_the_trackers(folder: Path, ahead: Run
 
 
 def test_the_report_page(ahead: Run) -> None:
-    page, source = report(ahead), Source(ahead)
+    page = report(ahead)
     reached = f"{ahead.summary['last_loss'] ** 0.5:#.3g}"
-    assert f"the model reached an rmse of {reached} on the test set" in page
+    assert f"the final rmse on the test set was {reached}" in page
+    assert data_of(page)["metric"] == {"name": "rmse", "share": False, "loss": " (mse)"}
     assert f"<span class='label'>final rmse</span><span class='value'>{reached}</span>" in page
     assert "final accuracy" not in page
     assert "Accuracy by class" not in page
-    assert (source.metric.name, source.metric.loss_note) == ("rmse", " (mse)")
 
 
 @pytest.mark.slow
@@ -188,7 +181,7 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     pretend(monkeypatch, {(1,): run(losses=[4.0, 1.0], loss="mse"), (2,): run(losses=[9.0, 4.0], loss="mse")})
     drawing = draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n[figure]\nmarks = [2]\n"), tmp_path)
     lines = [*drawing_lines(drawing, tmp_path)]
-    assert drawing.marks["mean"].tolist() == [1.5]
+    assert drawing.chart.marks["mean"].tolist() == [1.5]
     assert "test rmse, mean ± s.d. over seeds, at x =" in lines
     assert "final rmse: mean ± s.d. over seeds" in lines
     loss = draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1, 2]\n[figure]\nkind = "loss"\n'), tmp_path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim import Run, from_tables, simulate, with_settings
 from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.records.totals import energy_text
 
@@ -28,10 +28,9 @@ def test_an_empty_run_names_the_constraint_that_binds_most(tmp_path, setting: st
     assert f"{'warning':16}no CV got an order: most often {words}" in lines
 
 
-def test_a_run_with_orders_has_no_warning_and_a_readable_energy(tmp_path: Path) -> None:
-    run = simulate(GOLDEN, out=tmp_path)
-    lines = [*summary_lines(run)]
-    assert f"{'energy':16}{energy_text(run.summary['energy_j'])}" in lines
+def test_a_run_with_orders_has_no_warning_and_a_readable_energy(golden: Run) -> None:
+    lines = [*summary_lines(golden)]
+    assert f"{'energy':16}{energy_text(golden.summary['energy_j'])}" in lines
     assert not any(line.startswith(("warning", "grants")) for line in lines)  # it cannot lose grants
 
 

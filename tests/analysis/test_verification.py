@@ -74,36 +74,14 @@ EDITS: dict[str, Edit] = {
     "iterations": ("vehicles", add("iterations", 100), "C1–C6", "C6"),
     "frequency": ("vehicles", add("cpu_hz", 1e10), "C1–C6", "C6"),
     "paid": ("vehicles", add("paid", 0.1), "money", "paid"),
-    "joules": ("vehicles", add("transmit_j", 1e-4), "slots", "joules"),
-    "a slot's power": ("slots", add("power_w", -1e-3), "slots", "joules"),
-    "another CV's slot": ("slots", add("cv", 1), "slots", "joules"),
 }
-
-
-@pytest.fixture(scope="module")
-def binned(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(with_settings(NETWORK, "trace.slots=uploads"), out=tmp_path_factory.mktemp("binned"))
-
-
-def without_cv(rows: pd.DataFrame) -> None:
-    rows.loc[0, "cv"] = pd.NA
-
-
-@pytest.mark.parametrize(
-    ("edit", "word"), [(add("bits", 1.0), "bits"), (add("power_w", -1e-4), "joules"), (without_cv, "")]
-)
-def test_edited_uploads_are_detected(edit, word: str, binned: Run, tmp_path: Path) -> None:
-    assert faults(binned) == {}
-    copy = Run(copytree(binned.path, tmp_path / binned.path.name))
-    change(copy, "uploads", edit)
-    assert word in faults(copy)["slots"]
 
 
 def test_an_unchanged_run_passes(finished: Run) -> None:
     findings = list(verify(finished))
     assert faults(finished) == {}
     assert [finding.what for finding in findings] == [
-        "configuration", "content", "trace", "rounds", "summary", "money", "slots", "C1–C6",
+        "configuration", "content", "trace", "rounds", "summary", "money", "C1–C6",
     ]  # fmt: skip
     assert findings[0].note == "made by this version of vefl_sim"
 
@@ -194,7 +172,6 @@ def test_an_unfinished_run_is_verified_up_to_its_last_checkpoint(tmp_path: Path)
     ("setting", "what", "note"),
     [
         ("scheme.kind=tests.simulation.test_audit:Spender", "C1–C6", "not checked: a user-defined scheme"),
-        ("trace.slots=off", "slots", "not checked: not all were recorded"),
         ("scheme.constrained=false", "C1–C6", ""),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 from tests.command_line import call
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
-from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import BadInput, Run, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.events import rows_of
 from vefl_sim.analysis.report.data import visits_of
@@ -145,15 +144,3 @@ def test_tables_without_digests_are_not_checked_which_is_said(run: Run, tmp_path
     assert answer.returncode == 0
     assert answer.stderr == "# not checked: the run has recorded no digests of its tables\n"
     assert "The tables are not checked" in report(Run(copy))
-
-
-def test_a_damaged_part_file_of_an_unfinished_run_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(Kill):
-        simulate(with_settings(STOPPED, "learning.kind=none"), out=tmp_path, watcher=Killer(3))
-    stopped = only(tmp_path)
-    assert call("trace", stopped.path).returncode == 0
-    part = stopped.path / "parts" / "events-000001.parquet"
-    stopped.events.head(5).to_parquet(part)
-    answer = call("trace", stopped.path)
-    assert answer.returncode == 2
-    assert f"error: {part} has changed since it was written: restore it" in answer.stderr

@@ -14,9 +14,7 @@ from tests.learning.datasets.test_public import CONTENT, Server, server
 from tests.protocol.test_golden import EXPERIMENT
 from tests.schemes.plain_world import experiment as plain_experiment
 from vefl_sim import from_tables, simulate
-from vefl_sim.analysis.data_split import DataSplit, data_split, draw_data_split
-from vefl_sim.core.errors import BadInput
-from vefl_sim.learning.datasets.dataset import Dataset
+from vefl_sim.analysis.data_split import DataSplit, data_split
 from vefl_sim.learning.datasets.public import SOURCES, RemoteFile, inventory
 from vefl_sim.simulation.scenario import build_scenario
 
@@ -87,14 +85,10 @@ def test_list_prints_the_state_of_each_data_set(small_mnist: Path) -> None:
     assert [line.split()[0] for line in lines] == ["signs", "positions", "mnist", "fashion-mnist", "cifar10", "gtsrb"]
     assert lines[2].endswith(f"{small_mnist / 'mnist'}  complete")
     assert lines[4].endswith("not there")
-    assert lines[5].endswith("incomplete, in compact form: 4 of 39209 training and 1 of 12630 test images")
-
-
-def test_list_of_a_path_that_is_not_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    for place in (tmp_path / "file", tmp_path / "nothing"):
-        code, out, err = vefl_sim("data", "list", "--dir", place)
-        assert (code, out, err) == (2, "", f"error: --dir {place}: there is no such folder: name an existing folder.\n")
+    refused = vefl_sim("data", "list", "--dir", small_mnist / "nothing")
+    assert refused[0] == 2
+    assert refused[2].endswith("there is no such folder: name an existing folder.\n")
+    assert lines[5].endswith("gtsrb-32x32-test-jpeg.zip, in compact form")
 
 
 def test_an_inventory_distinguishes_missing_from_damaged(small_mnist: Path) -> None:
@@ -129,31 +123,6 @@ def test_damaged_data_are_one_sentence_and_exit_2(toml: Path) -> None:
     assert not (toml.parent / "runs").exists()
 
 
-def nothing(*_: object) -> None:
-    """A user-defined data set function that returns nothing."""
-
-
-def one_axis(*_: object) -> Dataset:
-    images, labels = np.zeros(9, np.uint8), np.zeros(9, np.int32)
-    return Dataset("grey", images, labels, images, labels, classes=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("nothing", "gives a NoneType: return a Dataset."),
-        (
-            "one_axis",
-            "could not be created: ValueError: grey: train_inputs must be an array of numbers [samples, …].",
-        ),
-    ],
-)
-def test_a_wrong_user_defined_data_set_is_one_sentence_and_exit_2(toml: Path, name: str, words: str) -> None:
-    kind = f"tests.cli.test_data_cli:{name}"
-    code, _, err = vefl_sim(toml, "--set", f"data.kind={kind}", "--out", toml.parent)
-    assert (code, err) == (2, f'error: data.kind = "{kind}" {words}\n')
-
-
 def test_show_counts_and_draws(toml: Path) -> None:
     picture = toml.parent / "split.png"
     code, out, _ = vefl_sim("data", "show", toml, "--set", "data.partition=iid", "--out", picture.with_suffix(""))
@@ -182,20 +151,6 @@ def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(toml: 
     code, out, err = vefl_sim("data", "show", toml, "--out", picture)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {picture} {words.format(picture)}")
-
-
-def test_a_write_error_is_reported_without_its_number(tmp_path: Path) -> None:
-    (tmp_path / "split.png").mkdir()
-    split = DataSplit("toy", "IID", np.array([[1]]), groups=0)
-    with pytest.raises(BadInput, match=r"split\.png cannot be written: Is a directory\."):
-        draw_data_split(split, tmp_path / "split.png")
-
-
-def test_small_counts_are_plain_numbers_at_the_colour_bar(tmp_path: Path) -> None:
-    split = DataSplit("toy", "IID", np.array([[1, 6], [3, 2]]), groups=0)
-    drawn = draw_data_split(split, tmp_path / "split.svg").read_text()
-    assert "<!-- 6 -->" in drawn
-    assert "times" not in drawn
 
 
 def test_statistics_of_a_split() -> None:

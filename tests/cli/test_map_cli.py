@@ -9,7 +9,7 @@ import pytest
 from tests.command_line import call, start
 from tests.mobility.sumo.towns import osm
 from tests.resumable import only
-from vefl_sim import BadInput, load, simulate
+from vefl_sim import load, simulate
 from vefl_sim.mobility.sumo.inputs import net_of
 from vefl_sim.mobility.sumo.map_import import NET_FILE, import_map
 
@@ -80,12 +80,6 @@ def test_bad_input(tmp_path: Path, file: str, options: tuple[str, ...], sentence
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot be written"):
-        import_map(osm(tmp_path / "x.osm"), tmp_path / "file" / "town", None, 5.0, lambda *_: False)
-
-
 @pytest.mark.slow
 def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
     """A name of a hundred letters, a quote and a backslash; so few vehicles that no street has one per hour."""
@@ -96,12 +90,6 @@ def test_few_vehicles_and_unusual_names(tmp_path: Path) -> None:
     assert experiment.mobility.file == str(moved / NET_FILE)
     assert experiment.run.name.startswith("long-long-")
     assert (moved / "map.png").exists()
-
-
-def test_commas(tmp_path: Path) -> None:
-    refused = map_import(osm(tmp_path / "x.osm"), "-o", tmp_path / "a,b")
-    assert refused.returncode == 2
-    assert "a,b has a comma, which SUMO takes as a separator of files" in refused.stderr
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 from tests.command_line import ROOT, call
 from vefl_sim import load, load_sweep
-from vefl_sim.cli.new import _FILES
+from vefl_sim.cli.create import _FILES
 
 
 @pytest.mark.parametrize("kind", _FILES)

@@ -1,37 +1,24 @@
 """Whether another point fits in memory."""
 
-import os
-
 import pytest
 
 from vefl_sim.core import memory
 
 
-def test_running_points_will_grow_to_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_mb", lambda: 1000.0)
-    assert memory.fits_in_memory(900.0, [(500.0, 500.0)])
-    assert memory.fits_in_memory(900.0, [(500.0, 400.0)])
-    assert not memory.fits_in_memory(900.0, [(500.0, 300.0)])
-    assert memory.fits_in_memory(900.0, [(500.0, 800.0)])  # uses more than expected
-
-
-def test_a_single_point_always_fits_and_one_that_needs_all_memory_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_mb", lambda: 1000.0)
-    assert memory.fits_in_memory(float("inf"), [])
-    assert not memory.fits_in_memory(float("inf"), [(1.0, 1.0)])
-    assert not memory.fits_in_memory(1.0, [(float("inf"), 500.0)])
-
-
-def test_any_point_fits_if_the_free_memory_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_mb", lambda: None)
-    assert memory.fits_in_memory(1e9, [(1e9, 0.0)])
-
-
-def test_memory_of_this_process() -> None:
-    free = memory.available_mb()
-    assert free is None or free > 0
-    assert memory.used_mb(os.getpid()) >= 0
-    assert memory.used_mb(2**30) == 0
+@pytest.mark.parametrize(
+    ("free", "needed", "running", "fits"),
+    [
+        (1000.0, 900.0, [(500.0, 400.0)], True),
+        (1000.0, 900.0, [(500.0, 300.0)], False),  # a running point will grow to what it needs
+        (1000.0, 900.0, [(500.0, 800.0)], True),  # it uses more than expected
+        (1000.0, float("inf"), [], True),  # a single point always fits
+        (1000.0, 1.0, [(float("inf"), 500.0)], False),
+        (None, 1e9, [(1e9, 0.0)], True),
+    ],
+)
+def test_whether_another_point_fits(free, needed, running, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_mb", lambda: free)
+    assert memory.fits_in_memory(needed, running) == fits
 
 
 def test_the_limit_of_a_control_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:

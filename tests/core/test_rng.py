@@ -1,10 +1,4 @@
-import numpy as np
-
 from vefl_sim.core.rng import Streams
-
-
-def test_the_same_name_gives_the_same_draws() -> None:
-    assert np.array_equal(Streams(7).generator("traffic").random(5), Streams(7).generator("traffic").random(5))
 
 
 def test_seed_name_and_index_all_matter() -> None:
@@ -15,13 +9,7 @@ def test_seed_name_and_index_all_matter() -> None:
         for index in ((), (0,), (1,), (0, 1))
     ]
     assert len(set(draws)) == len(draws)
-
-
-def test_draws_of_one_stream_change_no_other_stream() -> None:
-    streams = Streams(3)
-    before = streams.generator("slas", 5).random()
-    streams.generator("traffic").random(1000)
-    assert streams.generator("slas", 5).random() == before
+    assert Streams(1).generator("traffic", 0, 1).random() in draws
 
 
 def test_philox_keys_have_128_bits_and_differ_by_name() -> None:

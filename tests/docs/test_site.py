@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,19 +27,6 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_all_public_names_are_documented_once() -> None:
     lines = re.findall(r"^Names: (.+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     assert sorted(name for line in lines for name in re.findall(r"`(\w+)`", line)) == dir(vefl_sim)
-
-
-def test_a_picture_becomes_a_link_to_its_file() -> None:
-    """Fast, so that a change of what Sphinx writes is not noticed only in the slow tests."""
-    pytest.importorskip("sphinx", reason="sphinx is not installed")
-    linked = runpy.run_path(str(ROOT / "docs" / "site" / "pictures.py"))["linked"]
-    sizes = {"four.png": (1600, 400), "one.png": (700, 500)}
-    body = '<p><img alt="a &gt; b/c" src="../_images/{}" /></p>'
-    for name, kind, size in [("four.png", "picture wide", (1600, 400)), ("one.png", "picture", (700, 500))]:
-        found = linked(body.format(name), sizes)
-        assert found.startswith(f'<p><a class="{kind}" href="../_images/{name}" title="Show in full size"><img alt=')
-        assert found.endswith(f'src="../_images/{name}" width="{size[0]}" height="{size[1]}"></a></p>')
-    assert linked(body.format("unknown.png"), sizes) == body.format("unknown.png")
 
 
 @pytest.fixture(scope="module")

@@ -110,14 +110,6 @@ class Hasty:
     wall_s_per_s = -1
 
 
-class Numbered:
-    label = 3
-
-
-class Undecided:
-    selects = "yes"
-
-
 class Failing:
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -165,8 +157,6 @@ class TestUserDefinedSchemes:
             ("OneText", {}, "declares unused_keys = 'vefl.sojourn_weight': it must be a list of keys."),
             ("Telling", {}, "contradictions must yield sentences, not return one."),
             ("Hasty", {}, "declares wall_s_per_s = -1: it must be a number from 0 on."),
-            ("Numbered", {}, "declares label = 3: it must be text."),
-            ("Undecided", {}, "declares selects = 'yes': it must be True or False."),
             ("Failing", {}, 'Failing" declares something wrong: ZeroDivisionError: oh.'),
         ],
     )

@@ -44,51 +44,28 @@ def test_every_number_has_limits_on_both_sides() -> None:
         assert {"minimum", "exclusiveMinimum"} & schema.keys(), where
 
 
-@pytest.mark.parametrize(
-    ("setting", "sentence"),
-    [
-        ("rat.efficiency_weight=1e300", "rat.efficiency_weight = 1e+300: it must be at most 1e+12."),
-        ("vefl.round_s=1e-300", "vefl.round_s = 1e-300: it must be at least 6.25e-05."),
-        (f"data.bits_per_value={'9' * 26}", f"data.bits_per_value = {'9' * 26}: it must be at most 1024."),
-    ],
-)
-def test_a_number_beyond_its_limit(setting: str, sentence: str, tmp_path: Path) -> None:
-    assert refused(setting, tmp_path=tmp_path) == (sentence,)
-
-
 def test_a_run_has_at_most_a_million_rounds() -> None:
     with pytest.raises(ExperimentError, match=r"100000000 rounds of vefl.round_s = 0.5, and 1000000 is the maximum"):
         from_tables({"run": {"name": "x", "duration_s": 5e7}, "vefl": {"round_s": 0.5}})
 
 
 @pytest.mark.parametrize(
-    ("value", "end"),
-    [
-        ("9" * 5000, "no key can hold a number with thousands of digits."),
-        ("[" * 3000, "the value is nested too deeply."),
-        ("[" * 3000 + "1" + "]" * 3000, "the value is nested too deeply."),
-    ],
-)
-def test_absurd_values_of_set(value: str, end: str, tmp_path: Path) -> None:
-    (sentence,) = refused(f"run.seed={value}", tmp_path=tmp_path)
-    assert sentence.startswith(f"--set run.seed={value[:20]}")
-    assert sentence.endswith(end)
-    assert len(sentence) < 150
-
-
-@pytest.mark.parametrize(
     ("setting", "sentence"),
     [
+        ("rat.efficiency_weight=1e300", "rat.efficiency_weight = 1e+300: it must be at most 1e+12."),
+        (f"data.bits_per_value={'9' * 26}", f"data.bits_per_value = {'9' * 26}: it must be at most 1024."),
         ("vefl.round_s=5s", 'vefl.round_s = "5s": it must be a number, without quotes or a unit.'),
-        ("run.seed=1-5", 'run.seed = "1-5": it must be a whole number, without quotes or a unit.'),
         ("sla.base_fee=1-5", 'sla.base_fee = "1-5": it must be a range [low, high], without quotes or a unit.'),
         ("vefl.bugdet=", "--set vefl.bugdet=: there is no such key that could be removed."),
         ("sweep.radio.prb=", "--set sweep.radio.prb=: there is no such key that could be removed."),
-        ("figure.x=", "--set figure.x=: there is no such key that could be removed."),
+        (f"run.seed={'9' * 5000}", "no key can hold a number with thousands of digits."),
+        (f"run.seed={'[' * 3000}{']' * 3000}", "the value is nested too deeply."),
     ],
 )
-def test_values_of_set_as_people_write_them(setting: str, sentence: str, tmp_path: Path) -> None:
-    assert refused(setting, tmp_path=tmp_path) == (sentence,)
+def test_a_bad_value_of_set_is_one_short_sentence(setting: str, sentence: str, tmp_path: Path) -> None:
+    (problem,) = refused(setting, tmp_path=tmp_path)
+    assert problem.endswith(sentence)
+    assert len(problem) < 150
 
 
 def test_an_integer_of_5000_digits_in_a_file(tmp_path: Path) -> None:

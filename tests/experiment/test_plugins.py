@@ -2,7 +2,6 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
 
 import pytest
 
@@ -10,7 +9,7 @@ from vefl_sim import from_tables, with_settings
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment import part_files
 from vefl_sim.experiment.part_files import part_digest, what_is_computed
-from vefl_sim.experiment.plugins import load_part, make_part, part_digests, require_protocol
+from vefl_sim.experiment.plugins import load_part, make_part, part_digests
 from vefl_sim.simulation.scenario import build_scenario
 
 
@@ -23,28 +22,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             del sys.modules[name]
 
 
-def digest_of(name: str) -> str:
-    for module in [name for name in sys.modules if name.startswith("part_")]:
-        del sys.modules[module]
-    return part_digests(from_tables({"run": {"name": "x"}, "mac": {"scheduler": f"{name}:mine"}}))[f"{name}:mine"]
-
-
 def test_the_digest_covers_a_helper_module(folder: Path) -> None:
-    (folder / "part_helper.py").write_text("K = -1\n\ndef order(b):\n    return b\n")
-    (folder / "part_a.py").write_text("from part_helper import order\n\ndef mine(b, n):\n    return order(b)\n")
-    before = digest_of("part_a")
-    assert digest_of("part_a") == before
-    (folder / "part_helper.py").write_text("K = +10\n\ndef order(b):\n    return b\n")
-    assert digest_of("part_a") != before
-
-
-def test_a_name_that_is_imported_from_a_module_is_not_searched_as_a_module(folder: Path) -> None:
+    """A name that is imported from it is not searched as a module, although there is a folder of this name."""
     (folder / "K").mkdir()
-    (folder / "part_helper.py").write_text("K = -1\n")
-    (folder / "part_d.py").write_text("from part_helper import K\n\ndef mine(b, n):\n    return b[:K]\n")
-    before = digest_of("part_d")
-    (folder / "part_helper.py").write_text("K = -2\n")
-    assert digest_of("part_d") != before
+    (folder / "part_a.py").write_text("from part_helper import K\n\ndef mine(b, n):\n    return b[:K]\n")
+    digests = []
+    for source in ("K = -1\n", "K = -1\n", "K = +10\n"):
+        (folder / "part_helper.py").write_text(source)
+        experiment = from_tables({"run": {"name": "x"}, "mac": {"scheduler": "part_a:mine"}})
+        digests.append(part_digests(experiment)["part_a:mine"])
+    assert digests[0] == digests[1] != digests[2]
 
 
 SOURCE = b"""def mine(backlog, n, *, k=None):
@@ -117,45 +104,18 @@ def test_the_digest_is_of_the_source_and_executes_nothing(folder: Path, monkeypa
     assert part_digest("mac.scheduler", "part_f:mine") != before
 
 
-def test_a_missing_import_inside_a_part_is_reported_as_such(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("part_c:Scheme", r"importing 'part_c' fails.*no_such_library"),
+        ("numpy:pi", "not a class or a function"),
+        ("os:_exit", r'"os:_exit" is in Python itself, which has no parts'),
+    ],
+)
+def test_what_is_no_part_is_refused(part: str, words: str, folder: Path) -> None:
     (folder / "part_c.py").write_text("import no_such_library\n")
-    with pytest.raises(ExperimentError, match=r"importing 'part_c' fails.*no_such_library"):
-        load_part("scheme.kind", "part_c:Scheme")
-
-
-def test_an_object_that_is_not_callable_is_refused() -> None:
-    with pytest.raises(ExperimentError, match="not a class or a function"):
-        load_part("scheme.kind", "numpy:pi")
-
-
-class Greeter(Protocol):
-    name: str
-
-    def greet(self, guest: str, twice: bool) -> str: ...
-
-
-class Polite:
-    def greet(self, whom, twice=False, *, loud=False):
-        return whom
-
-
-class Curt:
-    def greet(self, guest):
-        return guest
-
-
-class Busy:
-    greet = None
-
-
-def test_a_part_has_the_methods_of_its_protocol() -> None:
-    require_protocol("door.bell", Polite(), Greeter)
-    with pytest.raises(ExperimentError) as missing:
-        require_protocol("door.bell", Busy(), Greeter)
-    assert str(missing.value) == "door.bell: Busy has no method greet(guest, twice) of vefl_sim.Greeter: add it."
-    with pytest.raises(ExperimentError) as differs:
-        require_protocol("door.bell", Curt(), Greeter)
-    assert str(differs.value) == "door.bell: Curt.greet(guest) must be greet(guest, twice) of vefl_sim.Greeter."
+    with pytest.raises(ExperimentError, match=words):
+        load_part("scheme.kind", part)
 
 
 class NoScheme:
@@ -195,11 +155,6 @@ def test_every_kind_of_part_is_checked_before_the_run(setting: str, missing: str
     small = {"data": {"kind": "tests.scripted:sixty_samples"}, "model": {"factory": "vefl_models.logistic:logistic"}}
     with pytest.raises(ExperimentError, match=re.escape(missing)):
         build_scenario(with_settings(from_tables({"run": {"name": "x"}} | small), setting.format(__name__)))
-
-
-def test_a_part_is_not_in_the_standard_library() -> None:
-    with pytest.raises(ExperimentError, match=r'"os:_exit" is in Python itself, which has no parts'):
-        load_part("model.factory", "os:_exit")
 
 
 def test_a_part_does_not_end_the_program() -> None:

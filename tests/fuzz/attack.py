@@ -23,7 +23,6 @@ MOST_BYTES = 2**30
 """Memory that one attempt may add to what the process had before it."""
 _MOST_OF_ALL = 2**32 + MOST_BYTES
 """Memory of the whole process, beyond which Python raises MemoryError, before the machine has none left."""
-PROGRESS_S = 30.0
 
 Found = tuple[str, float, int]
 """What an attempt broke, or an empty text; the memory it took in GiB; and how many attempts it was."""
@@ -60,19 +59,17 @@ ATTACKS = {attack.name: attack for attack in _ALL}
 def attack(name: str, first_seed: int, attempts: int, seconds: float) -> dict[str, Any]:
     """Attempt one seed after another until the time is over; returns what was tried and found."""
     began, seed, count, memory, failures = time.monotonic(), first_seed, 0, 0.0, list[str]()
-    shown = began
     while seed < first_seed + attempts and (left := began + seconds - time.monotonic()) > 0:
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             for found, gib, number in watch(name, seed, first_seed + attempts, left, Path(folder)):
                 memory, count = max(memory, gib), count + number
                 if found:
                     failures.append(f"{name}, seed {seed}: {found}")
-                    keep(Path(folder) / str(seed), FOLDER / "failures" / f"{name}-{seed}", found)
+                    kept = FOLDER / "failures" / f"{name}-{seed}"
+                    shutil.rmtree(kept, ignore_errors=True)
+                    shutil.copytree(Path(folder) / str(seed), kept)
+                    (kept / "FAILURE.txt").write_text(found)
                 seed += 1
-                if time.monotonic() - shown > PROGRESS_S:
-                    shown = time.monotonic()
-                    done = f"{count} attempts, {len(failures)} failures, up to seed {seed - 1}"
-                    print(f"{shown - began:6.0f} s  {name}: {done}", flush=True)
     took_s = round(time.monotonic() - began, 1)
     tally: dict[str, Any] = {"name": name, "first_seed": first_seed, "attempts": count, "seconds": took_s}
     return tally | {"memory_gib": memory, "failures": failures}
@@ -100,15 +97,6 @@ def watch(name: str, first: int, last: int, seconds: float, folder: Path) -> Ite
         process.join()
 
 
-def keep(attempt: Path, kept: Path, found: str) -> None:
-    """Keep the files of an attempt that broke something."""
-    shutil.rmtree(kept, ignore_errors=True)
-    if attempt.exists():
-        shutil.copytree(attempt, kept)
-    kept.mkdir(parents=True, exist_ok=True)
-    (kept / "FAILURE.txt").write_text(found)
-
-
 def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Connection) -> None:
     """The process that attacks: for each seed, send what was found."""
     end = time.monotonic() + seconds
@@ -119,7 +107,7 @@ def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Co
             return
         attempt = folder / str(seed)
         attempt.mkdir()
-        with suppress(OSError):  # forget the peak of memory; where this fails, the peak is that of all attempts so far
+        with suppress(OSError):  # forget the peak of memory
             Path("/proc/self/clear_refs").write_text("5")
         before, found, number = peak_bytes(), "", 1
         try:
@@ -137,8 +125,5 @@ def work(name: str, first: int, last: int, seconds: float, folder: Path, out: Co
 
 def peak_bytes() -> int:
     """The most memory that this process has had since its peak was forgotten."""
-    try:
-        line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024

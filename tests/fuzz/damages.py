@@ -23,6 +23,8 @@ import pyarrow.parquet as pq
 from tests.fuzz.toml_mutations import any_value, places
 
 Damage = Callable[[Random, bytes], bytes]
+Members = list[tuple[str, bytes]]
+"""Names and contents of the files in an archive."""
 
 EXTREMES = (b"", b"0", b"-0", b"-1", b"1e-400", b"1e308", b"1e309", b"-1e300", b"9223372036854775808", b"9" * 5000,
             b"nan", b"inf", b"1_0", b"0x10", b" 7 ", b"1,5", b"x" * 100_000, b"&#0;", b"&bomb;", b"\xff", "٣".encode(),
@@ -134,56 +136,67 @@ def gzipped(random: Random, content: bytes, inside: Damage) -> bytes:
         kind = random.random()
         if kind < 0.1:
             return content + random.choice((content, b"\0" * 100, b"x"))
-        if kind < 0.2:
-            return gzip.compress(gzip.decompress(content) + bytes(random.choice((10**6, 3 * 10**7))), 1, mtime=0)
-        return gzip.compress(inside(random, gzip.decompress(content)), 1, mtime=0)
+        zeros = bytes(random.choice((10**6, 3 * 10**7)))
+        unpacked = gzip.decompress(content)
+        return gzip.compress(unpacked + zeros if kind < 0.2 else inside(random, unpacked), 1, mtime=0)
     return content
 
 
-def zipped(random: Random, content: bytes, inside: Damage) -> bytes:
-    """Pack a zip again without a member, or with damaged, renamed, repeated or odd ones."""
-    written = io.BytesIO()
-    with suppress(zipfile.BadZipFile, NotImplementedError), zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [(member.filename, archive.read(member)) for member in archive.infolist()]
+def archived(random: Random, content: bytes, inside: Damage) -> bytes:
+    """Pack a .zip or .tar.gz again without a member, or with damaged, renamed, repeated or odd ones."""
+    unpack, pack = (_unzip, _zip) if content[:2] == b"PK" else (_untar, _tar)
+    try:
+        members = unpack(content)
         name, data = members.pop(random.randrange(len(members)))
-        changed = random.choice(
-            (
-                lambda: [],
-                lambda: [(name, data), (random.choice(NAMES), random.choice((data, b"", bytes(10**6))))],
-                lambda: [(random.choice(NAMES), data)],
-                lambda: [(name, bytes(random.choice((10**6, 3 * 10**7, 6 * 10**7))))],
-                *[lambda: [(name, inside(random, data))]] * 2,
-            )
-        )
-        method = random.choice((zipfile.ZIP_DEFLATED,) * 4 + (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
-        with warnings.catch_warnings(), zipfile.ZipFile(written, "w", method, compresslevel=1) as packed:
-            warnings.simplefilter("ignore")  # two members of the same name
-            for other, bytes_ in members + changed():
-                with suppress(UnicodeEncodeError):
-                    packed.writestr(zipfile.ZipInfo(other), bytes_, method)
-    return written.getvalue() or content
+    except (zipfile.BadZipFile, NotImplementedError, tarfile.TarError, OSError, EOFError, ValueError):
+        return content
+    kind, odd = random.randrange(8), random.choice(NAMES)
+    if kind == 1:
+        members += [(name, data), (odd, random.choice((data, b"", bytes(10**6))))]
+    elif kind == 2:
+        members += [(odd, data)]
+    elif kind == 3:
+        members += [(name, bytes(random.choice((10**6, 3 * 10**7, 6 * 10**7))))]
+    elif kind == 4:
+        members += [(name, data)] * 2
+    elif kind >= 5:
+        members += [(name, inside(random, data))]
+    return pack(random, members)
 
 
-def tarred(random: Random, content: bytes, inside: Damage) -> bytes:
-    """Pack a .tar.gz again without a member, or with damaged, renamed, repeated or odd ones: links and devices."""
+def _unzip(content: bytes) -> Members:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return [(member.filename, archive.read(member)) for member in archive.infolist()]
+
+
+def _zip(random: Random, members: Members) -> bytes:
+    method = random.choice((zipfile.ZIP_DEFLATED,) * 4 + (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     written = io.BytesIO()
-    with suppress(tarfile.TarError, OSError, EOFError), tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        members = [(member, archive.extractfile(member).read()) for member in archive if member.isreg()]  # type: ignore
-        member, data = members.pop(random.randrange(len(members)))
-        kind = random.randrange(6)
-        if kind == 1:
-            member.name = random.choice(NAMES) or "."
-        elif kind == 2:
-            links = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, b"S", b"?")
-            member.type, member.linkname = random.choice(links), random.choice(("/etc/hostname", "../escaped", "x"))
-        elif kind >= 4:
-            data = inside(random, data)
-        members += [(member, data)] * (0 if kind == 0 else 2 if kind == 3 else 1)
-        with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1, errors="surrogateescape") as packed:
-            for each, data in members:
-                each.size = len(data)
-                packed.addfile(each, io.BytesIO(data))
-    return written.getvalue() or content
+    with warnings.catch_warnings(), zipfile.ZipFile(written, "w", method, compresslevel=1) as archive:
+        warnings.simplefilter("ignore")  # two members of the same name
+        for name, data in members:
+            with suppress(UnicodeEncodeError):
+                archive.writestr(zipfile.ZipInfo(name), data, method)
+    return written.getvalue()
+
+
+def _untar(content: bytes) -> Members:
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return [(member.name, archive.extractfile(member).read()) for member in archive if member.isreg()]  # type: ignore
+
+
+def _tar(random: Random, members: Members) -> bytes:
+    """One member in thirty becomes a link or a device."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1, errors="surrogateescape") as archive:
+        for name, data in members:
+            member = tarfile.TarInfo(name or ".")
+            member.size = len(data)
+            if random.random() < 1 / 30:
+                links = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, b"S", b"?")
+                member.type, member.linkname = random.choice(links), random.choice(("/etc/hostname", "../escaped"))
+            archive.addfile(member, io.BytesIO(data))
+    return written.getvalue()
 
 
 BYTES: tuple[Damage, ...] = (flip, cut, insert, field, rubbish)

@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.command import Broken
-from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, gzipped, link, packed, pipe, remove, tarred, zipped
+from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, archived, gzipped, link, packed, pipe, remove
 from tests.fuzz.damages import folder as folder_in_place
 from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
 from vefl_sim.core.errors import BadInput
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.learning.datasets.public import compact_state
-from vefl_sim.mobility.recorded.recording import recording_digest
+from vefl_sim.mobility.recorded.playback import recording_digest
 from vefl_sim.mobility.sumo import inputs
 
 NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,0.00,200.00,100.00" projParameter="!"/>
@@ -88,11 +87,6 @@ def _read_data_set(kind: str) -> Callable[[Path], None]:
     return read
 
 
-def _read_compact(folder: Path) -> None:
-    compact_state(folder)
-    _read_data_set("gtsrb")(folder)
-
-
 def _play(path: Path) -> None:
     recording_digest(str(path))
     recordings.scenes(path)
@@ -134,7 +128,7 @@ KINDS: dict[str, Kind] = {
     "mnist": (files.write_mnist, _read_data_set("mnist")),
     "cifar10": (_write_cifar, _read_data_set("cifar10")),
     "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb")),
-    "compact": (files.write_compact_gtsrb, _read_compact),
+    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb")),
     "images": (_write_images, _read_data_set("folder")),
     "zip": (_write_packed_images, _each(_read_data_set("folder"), ".zip")),
     "fcd": (_write_fcd, _each(_play, ".xml", ".gz")),
@@ -145,8 +139,8 @@ KINDS: dict[str, Kind] = {
 
 _xml, _text, _bytes = any_of(*XML), any_of(*TEXT), any_of(*BYTES)
 DAMAGES: dict[str, Damage] = {
-    **{".tar.gz": packed(tarred, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
-    **{".gz": packed(gzipped, _bytes), ".zip": packed(zipped, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
+    **{".tar.gz": packed(archived, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
+    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
     "": _text,
 }
 """Damages by the end of the file's name; the first that fits."""

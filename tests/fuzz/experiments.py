@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 from tests.fuzz.command import Answer, Broken, command
 from tests.fuzz.toml_mutations import TEXT_MUTATIONS, TREE_MUTATIONS, Tree, any_key, any_value, toml_text
@@ -93,7 +93,7 @@ def _estimate_if_quick(experiment: Experiment) -> Any:
         and e.vefl.method == "lagrangian"
         and not e.rat.method.startswith("sca")
     )
-    return _estimate(experiment) if quick else Mock(lines=list)
+    return _estimate(experiment) if quick else ()
 
 
 def _require_place(answer: Answer, file: Path) -> None:

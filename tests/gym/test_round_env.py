@@ -135,7 +135,7 @@ def _stepped(action, value):
 def test_a_policy_that_is_missing_or_wrong():
     own = {"kind": "vefl_sim.gym:PolicyScheme", "selected": 3}
     tables = EXPERIMENT | {"rat": {}, "trace": {}, "scheme": own}
-    with pytest.raises(BadInput, match="agent.policy"):
+    with pytest.raises(BadInput, match=r"agent\.policy"):
         Simulation(from_tables(tables))
     wrong = from_tables(tables | {"agent": {"policy": "tests.gym.policies:too_many"}})
     with pytest.raises(RunFailed, match="a whole number from 0 to 3"):

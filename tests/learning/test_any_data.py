@@ -11,7 +11,7 @@ import pytest
 
 from tests.learning.networks import Normed, plane
 from tests.learning.plain import train_plain
-from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures, only
+from tests.resumable import EXPERIMENT
 from vefl_models.mlp import mlp
 from vefl_sim import Experiment, Run, from_tables, simulate
 from vefl_sim.analysis.evaluation import evaluate
@@ -24,6 +24,7 @@ from vefl_sim.learning.local import Descent
 from vefl_sim.learning.losses import CROSS_ENTROPY, MSE
 from vefl_sim.learning.network import input_spec
 from vefl_sim.learning.samples import Shuffling, scaled
+from vefl_sim.simulation.scenario import build_scenario
 
 PLANE = plane(None, Streams(3))  # type: ignore[arg-type]
 SHARDS = {0: np.arange(40), 1: np.arange(40, 133), 2: np.arange(200, 207)}
@@ -139,15 +140,6 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(experiment(), out=tmp_path_factory.mktemp("regression"))
 
 
-def test_a_run_with_batch_statistics_is_the_same_after_a_kill(regression: Run, tmp_path: Path) -> None:
-    with pytest.raises(Kill):
-        simulate(experiment(), out=tmp_path, watcher=Killer(2))
-    run = simulate(experiment(), out=tmp_path)
-    assert contents(run) == contents(regression)
-    assert figures(run) == figures(regression)
-    assert run.path == only(tmp_path).path
-
-
 def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -> None:
     rounds = regression.rounds
     assert rounds["accuracy"].isna().all()
@@ -182,7 +174,6 @@ def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
     ("tables", "sentence"),
     [
         ({"learning": {"loss": "cross-entropy"}}, "set learning.loss"),
-        ({"data": {"kind": "tests.learning.networks:sentences"}}, "set learning.loss"),
         ({"data": {"partition": "dirichlet"}}, "set data.partition"),
         ({"data": {"partition": "own"}}, "CV that recorded them"),
         ({"model": {"factory": "tests.learning.networks:without_train"}}, "argument `train`"),
@@ -191,11 +182,9 @@ def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
         ({"model": {"factory": "vefl_models.cnn:cnn"}}, "vefl_models.mlp:mlp"),
         ({"learning": {"loss": "tests.learning.networks:summed"}}, "one number per sample"),
         ({"learning": {"loss": "tests.learning.networks:plane"}}, "cannot be computed"),
-        ({"learning": {"loss": "tests.learning.networks:missing"}}, "has no 'missing'"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(tables: dict[str, dict[str, object]], sentence: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_one_sentence(tables: dict[str, dict[str, object]], sentence: str) -> None:
     with pytest.raises(ExperimentError, match=sentence) as error:
-        simulate(experiment(**tables), out=tmp_path)
+        build_scenario(experiment(**tables))
     assert "\n" not in str(error.value)
-    assert not [*tmp_path.iterdir()]

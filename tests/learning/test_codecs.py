@@ -92,40 +92,37 @@ def test_feedback_loses_nothing(changes: list[np.ndarray]) -> None:
     np.testing.assert_allclose(sent + coding.errors[3], np.sum(changes, axis=0), atol=1e-4)
 
 
-class TestRuns:
-    @pytest.mark.parametrize(("name", "bits"), [("float16", 240), ("qsgd", 112), ("top-k", 40)])
-    def test_the_ledger_has_the_coded_bits(self, name: str, bits: int, tmp_path: Path) -> None:
-        """15 parameters: 16 each; 32 and 5 each, in whole bytes; the largest with its position."""
-        constrained = {"scheme": {"constrained": True}, "update": {"codec": name}, "vefl": {"budget": 1e6}}
-        of = experiment("fedavg", **constrained)
-        assert build_scenario(of).payload_bits == bits
-        run = simulate(of, out=tmp_path)
-        received = run.events.query("kind == 'upload_received'")
-        assert len(received)
-        assert set(received["bits"]) == {float(bits)}
+@pytest.mark.parametrize(("name", "bits"), [("float16", 240), ("qsgd", 112), ("top-k", 40)])
+def test_the_payload_has_the_coded_bits(name: str, bits: int) -> None:
+    """15 parameters: 16 each; 32 and 5 each, in whole bytes; the largest with its position."""
+    assert build_scenario(experiment("fedavg", update={"codec": name})).payload_bits == bits
 
-    def test_the_model_is_made_of_what_was_received(self, tmp_path: Path) -> None:
-        exact, coarse = (
-            simulate(experiment("fedavg", update=update), out=tmp_path).model(1).arrays["params.Dense_0.bias"]
-            for update in ({}, {"codec": "qsgd", "levels": 1})
-        )
-        assert not np.allclose(exact, coarse, atol=1e-3)
 
-    @pytest.mark.parametrize(
-        ("name", "error", "sentence"),
-        [
-            ("Longer", RunFailed, "returned 60 bytes"),
-            ("Nan", RunFailed, "15 finite numbers"),
-            ("Nothing", ExperimentError, "0 bits"),
-            ("Mute", ExperimentError, "no method encode"),
-        ],
+def test_the_model_is_made_of_what_was_received_in_coded_bits(tmp_path: Path) -> None:
+    paid = {"scheme": {"constrained": True}, "vefl": {"budget": 1e6}, "run": {"rounds": 2}}
+    exact, coarse = (
+        simulate(experiment("fedavg", update=update, **paid), out=tmp_path)  # type: ignore[arg-type]
+        for update in ({}, {"codec": "qsgd", "levels": 1})
     )
-    def test_a_wrong_codec_is_one_sentence(self, name: str, error: type, sentence: str, tmp_path: Path) -> None:
-        with pytest.raises(error, match=sentence):
-            simulate(experiment("fedavg", update={"codec": f"tests.learning.test_codecs:{name}"}), out=tmp_path)
+    bias = "params.Dense_0.bias"
+    assert not np.allclose(exact.model(1).arrays[bias], coarse.model(1).arrays[bias], atol=1e-3)
+    assert set(coarse.events.query("kind == 'upload_received'")["bits"]) == {64.0}
 
 
-class Longer:
+@pytest.mark.parametrize(("name", "sentence"), [("Longer", "returned 60 bytes"), ("Nan", "15 finite numbers")])
+def test_a_codec_that_breaks_its_word_fails_the_run(name: str, sentence: str) -> None:
+    coding = Coding(codec(f"{__name__}:{name}"), Streams(1))
+    with pytest.raises(RunFailed, match=sentence):
+        coding.transmit(1, 1, {"w": np.zeros(15, np.float32)}, {"w": np.ones(15, np.float32)})
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("Nothing", "0 bits"), ("Mute", "no method encode")])
+def test_a_wrong_codec_is_one_sentence(name: str, sentence: str) -> None:
+    with pytest.raises(ExperimentError, match=sentence):
+        build_scenario(experiment("fedavg", update={"codec": f"{__name__}:{name}"}))
+
+
+class Longer(Codec):
     def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
         pass
 

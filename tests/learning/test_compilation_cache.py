@@ -9,6 +9,7 @@ from vefl_sim.core.files import cache_directory
 
 COMPILE = """
 import jax
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 from vefl_sim.learning.jax_learner import configure_jax
 configure_jax(threads=1)
 assert jax.jit(lambda x: x + 1)(1) == 2
@@ -35,10 +36,6 @@ def test_the_environment_determines_the_cache_directory(environment: dict[str, s
 def test_compiled_code_is_kept_unless_the_user_has_chosen_a_cache(tmp_path: Path) -> None:
     compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"))
     assert list((tmp_path / "ours" / "jax").iterdir())
-    compile_with(VEFL_SIM_CACHE=str(tmp_path / "others"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
-    assert not (tmp_path / "others").exists()
-
-
-def test_a_cache_that_cannot_be_written_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a directory")
-    compile_with(VEFL_SIM_CACHE=str(tmp_path / "file"))
+    (tmp_path / "file").write_text("not a directory")  # in which nothing can be written
+    compile_with(VEFL_SIM_CACHE=str(tmp_path / "file"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
+    assert list((tmp_path / "theirs").iterdir())

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.learning.networks import half
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
-from vefl_sim.core.arrays import write_npz
+from vefl_sim.core.arrays import read_npz, write_npz
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, initial_model
@@ -19,6 +20,7 @@ from vefl_sim.learning.model_card import PIXELS, ModelCard, Scaling
 from vefl_sim.learning.network import input_spec
 from vefl_sim.learning.samples import scaled
 from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
+from vefl_sim.records.models import ModelFiles
 
 SHAPE = (16, 16, 3)
 SPEC = input_spec(SHAPE, np.uint8)
@@ -70,11 +72,8 @@ def test_parameters_of_another_network_are_refused() -> None:
     [
         ({"more": np.zeros(1)}, "the network has no more"),
         ({"params.Dense_0.bias": np.zeros(6)}, "params.Dense_0.bias has the shape 6 in the file and 5 in the network"),
-        ({"params.Dense_0.bias": np.array(1.0)}, "the shape of one number in the file"),
-        ({"params.Dense_0.bias": np.array(["x"] * 5)}, "does not hold numbers"),
         ({"params.Dense_0.bias": np.full(5, 1j)}, "complex numbers"),
         ({"params.Dense_0.bias": np.full(5, -np.inf)}, "NaN or infinite numbers"),
-        ({"params.Dense_0.bias": np.full(5, 1e300)}, "NaN or infinite numbers"),
         ({"a" * 60_000: np.zeros(1)}, f"the network has no {'a' * 57}..."),
     ],
 )
@@ -90,20 +89,11 @@ def test_an_array_inside_of_another_is_refused(names: tuple[str, ...]) -> None:
         _ = model.parameters
 
 
-class Half(nn.Module):
-    @nn.compact
-    def __call__(self, images):  # type: ignore[no-untyped-def]
-        return nn.Dense(3, param_dtype=jnp.bfloat16)(images.reshape(len(images), -1))
-
-
 def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
-    from vefl_sim.core.arrays import read_npz
-    from vefl_sim.records.models import ModelFiles
-
-    ModelFiles(tmp_path, None, CARD).finish(arrays_of(Half()))
+    ModelFiles(tmp_path, None, CARD).finish(arrays_of(half(3)))
     saved = read_npz(tmp_path / "model.npz")
     assert {array.dtype for array in saved.values()} == {np.dtype(np.float32)}
-    again, drawn = model_from(saved, Half(), SPEC), initial_model(Half(), SPEC, seed=1)
+    again, drawn = model_from(saved, half(3), SPEC), initial_model(half(3), SPEC, seed=1)
     assert jax.tree.all(jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), again, drawn))
 
 
@@ -145,13 +135,11 @@ class TestCard:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 3}, {"scaling": 0}, {"scaling": []}, {"scaling": False},
-            {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
-            {"scaling": {"divisor": 1}}, {"scaling": {"divisor": "1", "mean": 0, "deviation": 1}}, {"classes": 0},
-            {"classes": 5.0}, {"class_names": ["a"]}, {"class_names": [1, 2, 3, 4, 5]}, {"loss": "huber"},
-            {"input_shape": None}, {"input_shape": [1, 1, -1]}, {"input_shape": [1, 1, 1 << 40]}, {"input_shape": 5},
-            {"outputs": 4}, {"outputs": None}, {"input_type": "float32"}, {"input_type": "object"}, {"loss": 5},
-            {"input_shape": []}, {"input_shape": [1] * 40},
+            {"format": 3}, {"scaling": 0}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
+            {"scaling": {"divisor": 1}}, {"scaling": {"divisor": 0, "mean": 0, "deviation": 1}}, {"classes": 0},
+            {"scaling": {"divisor": 1e300, "mean": 0, "deviation": 1}}, {"class_names": ["a"]}, {"loss": "huber"},
+            {"class_names": [1, 2, 3, 4, 5]}, {"input_shape": None}, {"input_shape": [1, 1, 1 << 40]}, {"outputs": 4},
+            {"input_type": "float32"}, {"input_type": "object"}, {"input_shape": []}, {"input_shape": [1] * 40},
         ],
     )  # fmt: skip
     def test_one_of_a_stranger_is_a_reason(self, change: dict, tmp_path: Path) -> None:
@@ -167,7 +155,7 @@ class TestCard:
         (tmp_path / "model.json").write_text(json.dumps(old))
         assert ModelCard.read(tmp_path / "model.json") == CARD
 
-    @pytest.mark.parametrize("text", ["", "[]", "null", "[" * 10_000, "5", "{}"])
+    @pytest.mark.parametrize("text", ["", "[]", "[" * 10_000, "{}"])
     def test_what_is_no_card(self, text: str, tmp_path: Path) -> None:
         (tmp_path / "model.json").write_text(text)
         with pytest.raises(ValueError, match=r"."):

@@ -56,14 +56,6 @@ class TestSojournBound:
             four = abs(x - half_x), abs(x + half_x), abs(y - half_y), abs(y + half_y)
             assert bound(x, y) == pytest.approx(min(four) / 20.12)
 
-    def test_distribution_over_the_disc(self):
-        rng = np.random.default_rng(1)
-        x, y = rng.uniform(-R, R, (2, 1_000_000))
-        inside = x**2 + y**2 <= R**2
-        t = sojourn_bound_s(x[inside], y[inside], radius_m=R, max_speed_mps=20.12)
-        assert (t < 5).mean() == pytest.approx(0.336, abs=0.002)
-        assert (t < 2.5).mean() == pytest.approx(0.174, abs=0.002)
-
 
 class TestInCoverage:
     def test_the_circle_itself_is_inside_and_others_do_not_count(self):

@@ -15,7 +15,7 @@ DRIVER = IdmParams(
 )
 
 
-def follow_literally(leader, start, p, dt, method):
+def follow_literally(leader, start, p, dt):
     """`follow` written as in the equations of the paper, one vehicle and one step at a time."""
     ahead = list(zip(*leader, strict=True))
     platoon = []
@@ -27,7 +27,7 @@ def follow_literally(leader, start, p, dt, method):
             ratio = (p.min_gap_m + max(0.0, wanted)) / (x_ahead - p.length_m - x)
             accel = p.max_accel_mps2 * (1 - (u / p.desired_speed_mps) ** 4) - p.max_accel_mps2 * ratio**2
             u_next = max(0.0, u + accel * dt)
-            track.append((x + ((u + u_next) / 2 if method == "ballistic" else u_next) * dt, u_next))
+            track.append((x + (u + u_next) / 2 * dt, u_next))
         platoon.append(track)
         ahead = track
     both = np.array(platoon)
@@ -85,12 +85,11 @@ def test_agrees_with_sumo():
         assert speeds[step, vehicle - 1] == pytest.approx(speed_mps, abs=1e-3)
 
 
-@pytest.mark.parametrize("method", ["ballistic", "euler"])
-def test_follow_is_its_literal_twin(method):
+def test_follow_is_its_literal_twin():
     leader = stop_and_go()
     start = np.array([280.0, 240.0, 233.5]), np.array([9.0, 15.0, 0.0])
-    fast = follow(leader, start, DRIVER, 0.1, method)
-    slow = follow_literally(leader, start, DRIVER, 0.1, method)
+    fast = follow(leader, start, DRIVER, 0.1)
+    slow = follow_literally(leader, start, DRIVER, 0.1)
     np.testing.assert_allclose(fast[0], slow[0], atol=1e-9)
     np.testing.assert_allclose(fast[1], slow[1], atol=1e-9)
 
@@ -123,18 +122,3 @@ def test_nobody_reverses():
 def test_impossible_drivers_are_refused():
     with pytest.raises(ValueError, match="headway_s"):
         IdmParams(1.5, 2.0, 0.0, 2.0, 20.0, 5.0)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"method": "heun"}, "method = 'heun' must be one of ballistic, euler"),
-        ({"dt_s": 0.0}, "dt_s = 0.0 must be positive"),
-        ({"leader": (np.arange(5.0), np.ones(4))}, "leader must be positions and speeds of the same length"),
-        ({"start": (np.array([-30.0, -10.0]), np.ones(2))}, "each further back than the last"),
-    ],
-)
-def test_follow_refuses_what_makes_no_sense(change, message):
-    valid = {"leader": (np.arange(5.0), np.ones(5)), "start": (np.array([-10.0, -30.0]), np.ones(2)), "dt_s": 0.1}
-    with pytest.raises(ValueError, match=message):
-        follow(**({"params": DRIVER} | valid | change))

@@ -22,27 +22,19 @@ def traffic() -> IdmTraffic:
 
 @pytest.mark.parametrize("most_bytes", [1 << 28, 60_000, 0])
 def test_every_drive_has_the_scenes_of_the_source(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
-    """Also two at once, and one that is resumed: before, at and after the end of what is kept."""
+    """Also two at once, before, at and after the end of what is kept."""
     monkeypatch.setattr(kept, "MAX_BYTES", most_bytes)
     source, shared = traffic(), KeptTraffic(traffic())
     first, second = shared(), shared()
     assert first.scene().same_as(source.scene())
-    states = []
     for step in range(STEPS):
         scene = source.advance()
         assert first.advance().same_as(scene)
         if step % 2:  # now behind, now level with the other one
             second.advance()
             assert second.advance().same_as(scene)
-        states.append((first.state(), scene))
     assert scene.vehicle.size > 10
     assert shared().scene().time_ns == 0
-    after = source.advance()
-    for state, scene in states[::49]:
-        resumed = shared()
-        resumed.restore(state)
-        assert resumed.scene().same_as(scene)
-    assert first.advance().same_as(after)
 
 
 def test_the_source_is_driven_once(monkeypatch: pytest.MonkeyPatch) -> None:

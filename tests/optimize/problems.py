@@ -1,7 +1,12 @@
 """Random RAT problems that resemble the slots of a run; benchmarks/bench_rat.py uses them, too."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 
+from tests.fuzz.problems import Fields
 from vefl_sim.experiment.kinds import RAT_METHODS
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.optimize.rat.problem import RatProblem
@@ -29,3 +34,9 @@ def random_problem(cvs: int, prbs: int, seed: int, *, tightness: float = 1.0) ->
         tradeoff=float(rng.choice([0.0, 0.1, 1.0, 10.0])) * SLOT_S * PAYLOAD_BITS,
         efficiency=float(rng.choice([0.0, 1e7, 1e8, 4e8])),
     )
+
+
+def saved_problems(attack: str) -> Iterator[Fields]:
+    """The problems in the corpus of this attack."""
+    for file in sorted((Path(__file__).parents[1] / "fuzz" / "corpus" / attack).glob("*/*.jsonl")):
+        yield from map(json.loads, file.read_text().splitlines())

@@ -17,21 +17,19 @@ from tests.scripted import ScriptedCars
 from vefl_sim import Backlog, Experiment, RatAllocation, RatProblem, Run, from_tables, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import RunFailed, VeflWarning
-from vefl_sim.optimize.rat.allocate import AllocationMethod, AllocationStatus, needs_large
-from vefl_sim.optimize.rat.burst import apply_grants, run_slots, slots_to_count_on
+from vefl_sim.optimize.rat.allocate import AllocationMethod, needs_large
+from vefl_sim.optimize.rat.burst import run_slots
 from vefl_sim.optimize.rat.burst_state import (
     BurstChannel,
     BurstState,
     Feedback,
-    Grants,
     MacConfig,
-    Slot,
     UplinkPattern,
     new_log,
 )
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.optimize.rat.methods import AUTO, SCA
-from vefl_sim.optimize.rat.problem import Solution, solve
+from vefl_sim.optimize.rat.problem import solve
 from vefl_sim.protocol.mac import MacScheduler, require_valid
 from vefl_sim.radio.link import Link
 
@@ -104,9 +102,9 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
         *(
             pytest.param(keys, id=name, marks=pytest.mark.slow)
             for name, keys in {
-                **{"equal": ["rat.method=equal"], "proportional-fair": ["rat.method=proportional-fair"]},
-                **{"no rounds": [*NO_ROUNDS, "vefl.sojourn_weight=0.5"]},
-                **{"all": ALL, "rounds that start between two scenes": EARLY, **KEYS},
+                "proportional-fair": ["rat.method=proportional-fair"],
+                "rounds that start between two scenes": EARLY,
+                **KEYS,
             }.items()
         ),
     ],
@@ -126,7 +124,7 @@ class Leaver(ScriptedCars):
 
 def test_leaving_in_the_middle_of_a_burst(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = with_settings(from_tables(GOLDEN), "mobility.kind=tests.protocol.test_burst:Leaver", "run.rounds=1")
-    runs = [run_with(tmp_path, longest, monkeypatch, experiment=experiment) for longest in (1, 3, 64, 256)]
+    runs = [run_with(tmp_path, longest, monkeypatch, experiment=experiment) for longest in (3, 256)]
     assert len({run.content_digest() for run in runs}) == 1
     [lost] = runs[0].vehicles.query("state == 'lost'").to_dict("records")
     assert (lost["reason"], lost["tx_slots"]) == ("coverage_left", 7)
@@ -156,10 +154,7 @@ def test_python_parts_see_the_same_slots(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("own", "keys"),
     [
-        ({}, None),
         ({"policy": SCA}, None),
-        ({"scheduler": plain_edf}, "mac.scheduler"),
-        ({"policy": plain_policy}, "rat.method"),
         ({"scheduler": plain_edf, "policy": plain_policy}, "mac.scheduler and rat.method"),
     ],
 )
@@ -198,7 +193,7 @@ CASES = {
 @pytest.mark.parametrize(
     ("name", "cvs", "prbs"),
     [
-        *(pytest.param(name, *sizes) for name in CASES if name != "large" for sizes in ((1, 3), (4, 6), (9, 5))),
+        *(pytest.param(name, *sizes) for name in CASES if name != "large" for sizes in ((1, 3), (9, 5))),
         pytest.param("large", 4, 14, marks=pytest.mark.slow),  # compiling it takes longest
     ],
 )
@@ -256,37 +251,11 @@ def test_many_slots_equal_their_plain_twin(name: str, cvs: int, prbs: int) -> No
     assert (lost > 3) == case.known
 
 
-@pytest.mark.parametrize(
-    ("status", "bound", "gap"),
-    [("GAP", 12.0, 0.5), ("OPTIMAL", 10.0, 0.0), ("GAP", 10 - 1e-12, 0.0), ("POLICY", 12.0, np.nan)],
-)
-def test_the_gap_of_a_slot(status: str, bound: float, gap: float) -> None:
-    """(bound − objective)/Σ a·r, never negative, and only where a bound is claimed."""
-    config = MacConfig(0, 0.5e-3, 1.0, 0.2, 0.0, 0.0)
-    log = new_log(1, 1, 2)
-    solution = Solution(10.0, bound, AllocationStatus[status])
-    first, one_of_two = np.zeros(1, np.int64), np.array([0, -1])
-    grants = Grants(first, np.ones((1, 2)), one_of_two, np.ones(2), np.ones(1), 4.0, solution)
-    state = BurstState(queues_of([Sender(1.0, 0, 0, 1.0)]), np.zeros(3), log)
-    apply_grants(config, Slot(0, 0, 1.0, np.ones(1), np.ones((1, 2))), grants, state, None)
-    np.testing.assert_allclose(log.gap, [gap], rtol=1e-15)
-    assert log.prbs.tolist() == [[1]]
-    assert log.watts.tolist() == [[1.0, 0.0]]
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(1, 5)), min_size=1, max_size=12))
 def test_the_compiled_order_is_edf(rows: list[tuple[int, float]]) -> None:
     deadline, left = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     backlog = Backlog(0, np.arange(len(rows)), deadline, left, np.ones(len(rows)))
     assert edf(backlog, len(rows)).tolist() == sorted(range(len(rows)), key=lambda v: (deadline[v], -left[v], v))
-
-
-@pytest.mark.parametrize(
-    ("slots_left", "backlogged", "expected"),
-    [(100, 5, 100), (100, 10, 100), (100, 20, 50), (1, 20, 1), (0, 5, 1), (-9, 5, 1)],
-)
-def test_slots_a_cv_can_count_on(slots_left: int, backlogged: int, expected: int) -> None:
-    assert slots_to_count_on(slots_left, backlogged, 10) == expected
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,6 @@ LEARNING = EXPERIMENT | {
 }
 
 
-WITHOUT_ROUNDS = ("afa-cd", "fedbuff")
-
-
 class Eager(GlobalModel):
     """A model that computes every update when it is ordered, and looks it up when it is aggregated."""
 
@@ -56,16 +53,16 @@ class _LookUp:
 
 
 @pytest.mark.parametrize("batch_size", [None, pytest.param(7, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["pdpc", "afa-cd", "fedbuff"])
+@pytest.mark.parametrize("kind", ["pdpc", "fedbuff"])
 def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     experiment = from_tables(LEARNING)
-    if kind in WITHOUT_ROUNDS:
+    if kind == "fedbuff":
         several = ["run.rounds=4", "mac.start=ready", "vefl.max_local_iterations=4", "aggregation.buffer=3"]
         experiment = with_settings(experiment, f"scheme.kind={kind}", *several)
     if batch_size:
         experiment = with_settings(experiment, f"learning.batch_size={batch_size}")
     lazy = assert_equal(experiment, monkeypatch, tmp_path)
-    if kind in WITHOUT_ROUNDS:
+    if kind == "fedbuff":
         steps = lazy.events.query("kind == 'update_aggregated'").groupby("time_ns")["version"].nunique()
         assert steps.max() > 1  # some step aggregated updates of several versions
 
@@ -73,8 +70,8 @@ def test_lazy_is_eager(kind: str, batch_size: int | None, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("kind", "codec"),
     [
-        *(("scaffold", "float32"), ("feddyn", "qsgd"), ("fedadam", "top-k"), ("fedyogi", "float32"), ("oort", "qsgd")),
-        *(("krum", "top-k"), ("fedasync", "qsgd"), ("fedasync", "top-k")),
+        *(("scaffold", "float32"), ("feddyn", "qsgd"), ("fedasync", "top-k")),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("fedadam", "top-k"), ("oort", "qsgd"))),
     ],
 )
 def test_schemes_and_codecs_that_remember(kind: str, codec: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
@@ -106,11 +103,9 @@ def assert_equal(experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_pa
     return lazy
 
 
-def test_iterations_per_step_change_only_the_model(tmp_path) -> None:
+def test_iterations_per_step_change_only_the_model() -> None:
     experiment = with_settings(from_tables(LEARNING), "vefl.max_local_iterations=7", "learning.learning_rate=0.01")
-    one, four = (
-        simulate(with_settings(experiment, f"learning.iterations_per_step={n}"), out=tmp_path / str(n)) for n in (1, 4)
-    )
+    one, four = (simulate(with_settings(experiment, f"learning.iterations_per_step={n}"), out=None) for n in (1, 4))
     assert (one.vehicles["iterations"] % 4 != 0).any()  # so the last step of a CV has fewer iterations
     pd.testing.assert_frame_equal(one.vehicles, four.vehicles)
     learnt = ["accuracy", "loss"]
@@ -142,8 +137,3 @@ def test_a_user_defined_scheme_without_rounds_cannot_sum_models() -> None:
     own = {"kind": "vefl_sim.schemes.asynchronous:FedBuff"}
     with pytest.raises(ExperimentError, match=r"aggregation\.form .* no effect .*FedBuff"):
         build_scenario(from_tables(LEARNING | {"scheme": own, "aggregation": {"form": "models"}}))
-
-
-def test_every_second_round_is_evaluated(tmp_path) -> None:
-    run = simulate(with_settings(from_tables(LEARNING), "run.rounds=3", "learning.evaluate_every=2"), out=tmp_path)
-    assert run.rounds["accuracy"].notna().tolist() == [False, True, True]  # the last round is always evaluated

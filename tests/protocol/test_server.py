@@ -24,9 +24,9 @@ class Overambitious:
         return np.full(len(delivered), 1.0)
 
 
-def test_training_that_outlasts_the_round_has_its_own_reason(tmp_path) -> None:
+def test_training_that_outlasts_the_round_has_its_own_reason() -> None:
     experiment = with_settings(from_tables(EXPERIMENT), "scheme.kind=tests.protocol.test_server:Overambitious")
-    run = simulate(experiment, out=tmp_path)
+    run = simulate(experiment, out=None)
     lost = {"round_ended": 0, "coverage_left": 1, "trip_ended": 0, "training_unfinished": 4, "expired": 0}
     assert run.summary["updates_lost"] == lost
     lost = run.events.query("reason == 'training_unfinished'")
@@ -53,17 +53,16 @@ def test_an_impossible_plan_is_refused(plan: object, words: str) -> None:
         checked_plan(OBSERVED, plan)
 
 
-def test_early_close_starts_the_next_round_when_all_orders_have_ended(tmp_path) -> None:
+def test_early_close_starts_the_next_round_when_all_orders_have_ended() -> None:
     experiment = with_settings(from_tables(EXPERIMENT), "server.early_close=true", "mac.start=ready")
-    run = simulate(experiment, out=tmp_path)
+    run = simulate(experiment, out=None)
     starts = run.rounds["start_ns"].tolist()
     assert starts == [0, 997_500_000]  # CV 3 has left, CVs 1 and 2 have delivered
 
 
-def test_ready_serves_a_cv_before_its_tau(tmp_path) -> None:
+def test_ready_serves_a_cv_before_its_tau() -> None:
     hasty = with_settings(from_tables(EXPERIMENT), "vefl.max_local_iterations=1", "sla.cpu_min_hz=[5e8, 5e8]")
-    tau = simulate(hasty, out=tmp_path)
-    ready = simulate(with_settings(hasty, "mac.start=ready"), out=tmp_path)
+    tau, ready = (simulate(with_settings(hasty, f"mac.start={start}"), out=None) for start in ("tau", "ready"))
     first = [run.events.query("kind == 'upload_started'")["time_ns"].min() for run in (ready, tau)]
     assert first == [200_000_000, 991_500_000]  # 1e8 cycles at 0.5 GHz; τ of CVs 1 and 2; CV 3 has left by then
 

@@ -7,7 +7,6 @@ from vefl_sim.analysis.events import causes_of, rows_of, select
 from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.trace import (
-    KINDS,
     CoverageEntered,
     ModelReceived,
     Noted,
@@ -38,29 +37,10 @@ def test_every_kind_of_event_has_columns() -> None:
     kinds = [TraceEvent]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    public = [kind for kind in kinds if kind is not TraceEvent and not kind.__name__.startswith("_")]
-    assert sorted(kind.kind for kind in public) == sorted(KINDS)
-    for kind in public:
+        if kind.__name__.startswith("_") or kind is TraceEvent:
+            continue
         with pytest.raises(AttributeError):  # it has no values, but its columns are known
             _columns(kind.__new__(kind))
-
-
-def test_who_listens_gets_what_it_asked_for() -> None:
-    trace, heard = Trace(NanosecondEnvironment()), list[object]()
-    trace.on(int, heard.append)
-    trace.tell("text")
-    trace.tell(3)
-    trace.tell(True)  # a kind of int
-    assert heard == [3, True]
-
-
-def test_an_unknown_event_has_no_columns() -> None:
-    with pytest.raises(TypeError, match="no columns"):
-        event_row(Noted(1, None, 0, type("_Unknown", (TraceEvent,), {})()))
-
-
-def test_numbers_ascend_from_one() -> None:
-    assert recorded()["id"].tolist() == [1, 2, 3, 4]
 
 
 def test_filters_combine() -> None:

@@ -1,13 +1,12 @@
 """TDD patterns by counting symbols one by one, and the wait for a report and a grant."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vefl_sim import from_tables
 from vefl_sim.optimize.rat.burst import uplink_slots
-from vefl_sim.radio.access import ALL_UPLINK, IMMEDIATE, Access, TddPattern
+from vefl_sim.radio.access import ALL_UPLINK, Access, TddPattern
 
 PATTERNS = st.text("UDS", min_size=1, max_size=7).filter(lambda text: "U" in text)
 
@@ -43,20 +42,6 @@ def test_the_most_slots_that_carry_an_upload(text: str, special: int, slots: int
     used = sum(pattern.symbols[slot % len(text)] > 0 for slot in range(first, last))
     assert used <= pattern.most_slots(slots)
     assert ALL_UPLINK.most_slots(slots) == slots
-
-
-@given(st.integers(0, 10**7), st.integers(0, 10**9))
-def test_all_uplink_slots_are_all_slots(end: int, slots: int) -> None:
-    assert ALL_UPLINK.latest_start(end, slots) == end - slots
-    assert IMMEDIATE.latest_offer(end, slots) == end - slots
-    assert IMMEDIATE.first_slot(end) == end
-    assert ALL_UPLINK.shares(end, 3).tolist() == [1.0] * 3
-
-
-def test_slots_as_arrays() -> None:
-    pattern, ends, slots = pattern_of("DDDSU"), np.array([100, 101, 104]), np.array([3, 10**9, 0])
-    one_by_one = [int(pattern.latest_start(int(end), int(count))) for end, count in zip(ends, slots, strict=True)]
-    assert pattern.latest_start(ends, slots).tolist() == one_by_one
 
 
 @given(st.integers(0, 10**6), st.integers(0, 9), st.integers(1, 12))

@@ -16,7 +16,7 @@ from vefl_sim.radio.channel import uma
 from vefl_sim.radio.delay_profile import DelayProfile
 from vefl_sim.radio.route import Route
 from vefl_sim.radio.scattering import Propagation, ScatteredFading
-from vefl_sim.radio.worst_prb import GainLaw, arriving_share, water_filling
+from vefl_sim.radio.worst_prb import GainLaw, arriving_share
 
 ANTENNAS = 4
 
@@ -44,12 +44,6 @@ def test_a_known_channel_loses_nothing() -> None:
     halved = np.log1p(snr * ANTENNAS / 2) / np.log1p(snr * ANTENNAS)
     assert arriving_share(GainLaw(10, ANTENNAS, k_factor=np.inf), 0.5, snr) == pytest.approx(halved, rel=0.01)
     assert arriving_share(GainLaw(10, ANTENNAS), 1.0, np.empty(0)).shape == (0,)
-
-
-def test_shares_between_two_evaluated_snrs_are_interpolated() -> None:
-    law = GainLaw(10, ANTENNAS, correlation=0.0)
-    low, middle, high = arriving_share(law, 1.0, 10 ** (np.array([6.0, 7.0, 8.0]) / 10))
-    assert middle == pytest.approx((low + high) / 2) != pytest.approx(low)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +115,6 @@ def test_plans_know_the_margin(settings: list[str]) -> None:
     assert rates[1] > 1.5 * rates[0] > 0
 
 
-def test_older_knowledge_is_worth_less() -> None:
-    shares = [arriving_share(GainLaw(10, ANTENNAS, correlation=c), 1.0, np.ones(1))[0] for c in (0.9, 0.7, 0.5, 0.0)]
-    assert shares == sorted(shares, reverse=True)
-
-
 @pytest.mark.parametrize(("driven", "correlation"), [(0.0, 1.0), (0.2, 0.6425), (0.61, 0.0)])
 def test_plans_take_the_least_correlation_within_reach(driven: float, correlation: float) -> None:
     """J₀ has its first zero at 0.3827 wavelengths and −0.40 at 0.61: a slower CV is then correlated less."""
@@ -140,18 +129,6 @@ def test_a_number_of_full_prbs_between_two_powers_of_two_is_interpolated() -> No
     assert below == pytest.approx(two)
     assert two < 0.7 * one
     assert middle == pytest.approx((one + two) / 2)
-
-
-@pytest.mark.parametrize("snr_db", [-170.0, 0.0, 20.0])
-def test_water_filling_has_one_level(snr_db: float) -> None:
-    """Shares of the power sum to one; used pRBs reach the same level, which is below 1/SNR of the others."""
-    gains = np.sort(np.random.default_rng(3).gamma(ANTENNAS, size=(50, 8)))[:, ::-1]
-    snr = 10 ** (snr_db / 10) * gains
-    power = water_filling(snr)
-    assert power.sum(axis=1) == pytest.approx(np.ones(50))
-    for row, shares in zip(1 / snr, power, strict=True):
-        level = row[0] + shares[0]
-        assert shares == pytest.approx(np.maximum(level - row, 0), abs=1e-9 + 1e-15 * row[0])
 
 
 MAC_CASES = [

@@ -8,7 +8,6 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.scripted import ScriptedCars
 from vefl_sim import Channel, Link, Run, RunFailed, from_tables, simulate
-from vefl_sim.core.errors import ExperimentError
 from vefl_sim.radio.channel import CheckedChannel
 
 
@@ -41,10 +40,6 @@ class Better(Constant):
     gain = 1e3
 
 
-class Worse(Constant):
-    gain = 1e-3
-
-
 def alone(channel: str, out: Path, **rat: object) -> Run:
     """One parked CV and one pRB: 33,000 bit over 360 kHz · 13/14 in slots of 0.5 ms, two rounds of 2000 slots."""
     tables = EXPERIMENT | {
@@ -62,28 +57,6 @@ def test_the_slots_used_by_one_cv_alone_are_those_planned(kind: str, slots: int,
     assert run.vehicles["state"].tolist() == ["delivered"] * 2
     assert run.vehicles["worst_slots"].tolist() == run.vehicles["tx_slots"].tolist() == [slots] * 2
     assert not any(run.summary["overruns"].values())
-
-
-def test_a_cv_whose_channel_is_too_bad_is_not_ordered(tmp_path: Path) -> None:
-    """log₂ 1.003 = 0.00432 bit/s/Hz, 0.7223 bit per slot: 45,686 slots, longer than the round."""
-    run = alone(f"{__name__}:Worse", tmp_path)
-    assert run.vehicles["worst_slots"].tolist() == [45_686] * 2
-    assert run.vehicles[["state", "reason"]].to_numpy().tolist() == [["ineligible", "time"]] * 2
-
-
-class WithoutWorstCase:
-    """A channel from before channels stated their worst case."""
-
-    def __init__(self, experiment, streams) -> None:
-        self.move = self.mean_snr_per_watt = print
-        self.fading_gains = lambda slot, slots, cvs: None
-
-
-def test_a_channel_that_does_not_state_its_worst_case_is_refused_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError) as refused:
-        alone(f"{__name__}:WithoutWorstCase", tmp_path)
-    assert "worst_case_rate_bps(cvs)" in str(refused.value)
-    assert not list(tmp_path.iterdir())
 
 
 class Returning(Constant):

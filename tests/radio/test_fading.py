@@ -7,36 +7,21 @@ from vefl_sim.radio.fading import BLOCK_SLOTS, MeanChannel, RayleighFading
 CVS = np.array([3, 17, 40])
 
 
-def test_a_gain_depends_on_slot_and_cv_but_not_on_the_call() -> None:
-    one, other = RayleighFading(1, prbs=5, antennas=4), RayleighFading(1, prbs=5, antennas=4)
-    forward = {slot: one.gains(slot, 1, CVS)[0] for slot in range(0, 300, 7)}
-    for slot in sorted(forward, reverse=True):
-        first = slot - slot % BLOCK_SLOTS
-        whole_block = other.gains(first, BLOCK_SLOTS, CVS[1:])
-        assert np.array_equal(whole_block[slot - first], forward[slot][1:])
-
-
 @pytest.mark.parametrize("antennas", [1, 7, 20])
 def test_a_gain_is_drawn_with_the_counter_of_its_block_and_cv(antennas: int) -> None:
-    """Whatever was drawn before; bit for bit."""
+    """Whatever was drawn before, and whichever other CVs are asked for; bit for bit."""
     fading = RayleighFading(9, prbs=2, antennas=antennas)
     for slot in (200, 0, 63, 64, 10**9):
         block, row = slot // 64, slot % 64
         generator = np.random.Generator(np.random.Philox(key=9, counter=[0, 0, block, 17]))
         uniform = generator.random((64, 2, antennas))[row]
-        assert np.array_equal(fading.gains(slot, 1, np.array([17]))[0, 0], -np.log1p(-uniform).sum(axis=1))
+        assert np.array_equal(fading.gains(slot, 1, np.array([4, 17]))[0, 1], -np.log1p(-uniform).sum(axis=1))
 
 
 def test_many_slots_are_the_single_ones() -> None:
     many = RayleighFading(1, prbs=5, antennas=4).gains(50, 200, CVS)  # of four blocks
     fading = RayleighFading(1, prbs=5, antennas=4)
     assert np.array_equal(many, np.concatenate([fading.gains(slot, 1, CVS) for slot in range(50, 250)]))
-
-
-def test_slots_cvs_and_keys_differ() -> None:
-    fading = RayleighFading(1, prbs=5, antennas=4)
-    rows = [fading.gains(slot, 1, CVS) for slot in (0, 1, 64, 1000)] + [RayleighFading(2, 5, 4).gains(0, 1, CVS)]
-    assert len(np.unique(np.stack(rows))) == 5 * 3 * 5
 
 
 @pytest.mark.parametrize("antennas", [1, 4])
@@ -55,7 +40,3 @@ def test_the_stated_worst_prb_is_that_of_the_gains(fading: MeanChannel | Rayleig
     gain, probability = fading.law().worst()
     assert probability.sum() == pytest.approx(1.0)
     assert np.log2(1 + gain) @ probability == pytest.approx(np.log2(1 + gains.min(axis=2)).mean(), rel=0.03)
-
-
-def test_mean_channel_is_the_mean_of_rayleigh() -> None:
-    assert np.all(MeanChannel(prbs=5, antennas=4).gains(9, 3, CVS) == 4.0)

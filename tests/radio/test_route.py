@@ -55,11 +55,6 @@ def test_a_step_without_vehicles() -> None:
     assert distances[-1] == pytest.approx(3.0 * 49 / SLOTS)
 
 
-def test_slots_before_the_start_are_the_first() -> None:
-    route = driven([{1: 0.0}, {1: 2.0}], 10_000)
-    assert route.driven_m(-5, 6, np.array([1])).tolist() == [[0.0]] * 6
-
-
 def test_only_the_steps_that_are_asked_for_are_kept() -> None:
     route = driven([{1: float(x)} for x in range(50)], past_slots=2 * SLOTS)
     assert [step.start_ns for step in route._steps] == [4_600_000_000, 4_700_000_000, 4_800_000_000]

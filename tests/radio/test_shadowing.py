@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.shadowing import LargeScale
 from vefl_sim.radio.uma import los_probability, pathloss_db

@@ -16,7 +16,7 @@ from tests.command_line import call
 from tests.resumable import STOPPED, Kill, Killer
 from vefl_sim import simulate, with_settings
 from vefl_sim.analysis.runs import list_runs
-from vefl_sim.core.files import open_file, read_file, read_json, write_text
+from vefl_sim.core.files import write_text
 from vefl_sim.records.checkpoint import Checkpoints
 
 NETWORK = with_settings(STOPPED, "run.rounds=3", "learning.kind=none")
@@ -31,11 +31,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     with pytest.raises(Kill):
         simulate(with_settings(NETWORK, "run.name=killed"), out=out, watcher=Killer(3))
     return {"done": done.path, "killed": next(out.glob("killed-*"))}
-
-
-@pytest.fixture(params=["done", "killed"])
-def run(made: dict[str, Path], request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return copy_of(made[request.param], tmp_path)
 
 
 @pytest.fixture
@@ -76,15 +71,14 @@ OTHERS: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        *((name, "link") for name in ("DONE", "FAILED", "LOCK", "versions.json", "summary.json", "sessions.jsonl")),
-        *((name, "dangling link") for name in ("tables", "parts", "checkpoints", "traffic", "DONE")),
-        *((name, "folder") for name in ("DONE", "tables", "tables/vehicles.parquet")),
-        *((name, "pipe") for name in ("tables/vehicles.parquet", "checkpoints/0000009.npz", "summary.json")),
-        ("parts/events-000009.parquet", "link"),
+        *((name, "link") for name in ("LOCK", "versions.json", "parts/events-000009.parquet")),
+        *((name, "dangling link") for name in ("parts", "DONE")),
+        *((name, "folder") for name in ("tables", "tables/vehicles.parquet")),
+        *((name, "pipe") for name in ("checkpoints/0000009.npz", "summary.json")),
     ],
 )
-def test_what_is_not_a_file(run: Path, name: str, other: str) -> None:
-    path = run / name
+def test_what_is_not_a_file(killed: Path, name: str, other: str) -> None:
+    run, path = killed, killed / name
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
     (OTHERS[other] if other != "folder" or "." in name or name.isupper() else Path.touch)(path)
@@ -129,19 +123,13 @@ def test_a_finished_run_without_a_table_is_not_called_done(
     assert [run.state for run in list_runs(finished.parent)] == ["damaged"]
 
 
-def test_without_a_readable_experiment(run: Path) -> None:
-    (run / "resolved.toml").unlink()
-    os.mkfifo(run / "resolved.toml")
-    for command in COMMANDS:
-        assert "is not a run directory: it has no resolved.toml" in refused(command, run)
-    assert list_runs(run.parent) == []
-
-
-NONSENSE = ("", "5", "[" * 100_000, '{"rounds": "x", "last_accuracy": [], "packages": 5}', '{"packages": []}', "\xff")
+NONSENSE = ("5", "[" * 100_000, '{"rounds": "x", "last_accuracy": [], "packages": 5}', "\xff")
 
 
 @pytest.mark.parametrize("text", NONSENSE)
-def test_figures_that_are_none(run: Path, text: str) -> None:
+@pytest.mark.parametrize("state", ["done", "killed"])
+def test_figures_that_are_none(made: dict[str, Path], tmp_path: Path, state: str, text: str) -> None:
+    run = copy_of(made[state], tmp_path)
     for name in ("summary.json", "versions.json", "sessions.jsonl"):
         (run / name).write_bytes(text.encode("latin-1"))
     assert [found.state for found in list_runs(run.parent)] == ["damaged" if (run / "DONE").exists() else "unfinished"]
@@ -170,17 +158,21 @@ def set_value(**values: object) -> Callable[[dict], None]:
 
 
 EDITS = [
-    *(({"change": set_part(name)}, f"it names a part file {name!r}") for name in ("../../secret.parquet", "/dev/zero")),
-    *(({"change": set_part(name)}, f"it names a part file {name!r}") for name in ("a.parquet", "x/a-000001.parquet")),
+    *(({"change": set_part(name)}, f"it names a part file {name!r}") for name in ("../../secret.parquet", "a.parquet")),
     *(({"change": set_value(**{name: 5})}, "is damaged (") for name in ("figures", "tables")),
-    ({"change": set_value(round="x")}, "is damaged ("),
     ({"change": set_value(tables={"events": 5})}, "is damaged ("),
     ({"change": set_value(time_ns=5), "forge": False}, "its state.json has changed since it was written"),
     ({"change": set_value(more=" " * 10_000_000), "compression": zipfile.ZIP_DEFLATED}, "it is compressed"),
     ({"array": announcing("<f8")}, "is damaged ("),
-    ({"array": announcing("|V0")}, "is damaged ("),
     ({"array": saved(np.zeros(3)), "forge": False}, ".npy has changed since it was written"),
 ]
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    (tmp_path / "DONE.partial").symlink_to(tmp_path / "kept")
+    write_text(tmp_path / "DONE", "new")
+    assert [(tmp_path / name).read_text() for name in ("kept", "DONE")] == ["mine", "new"]
 
 
 class TestCheckpoints:
@@ -219,21 +211,10 @@ class TestCheckpoints:
         assert last.round == 2
         return fault
 
-    def test_many_members_in_the_same_bytes(self, killed: Path) -> None:
-        with zipfile.ZipFile(self.newest(killed), "a") as archive:
-            archive.writestr("big.npy", bytes(100_000))
-            archive.filelist += [archive.getinfo("big.npy")] * 50
-        assert "its members are larger than the file" in self.fault(killed)
-
     @pytest.mark.parametrize(("edit", "fault"), EDITS)
     def test_a_changed_one_is_noticed_and_the_one_before_is_used(self, killed: Path, edit: dict, fault: str) -> None:
         self.edit(killed, **edit)
         assert fault in self.fault(killed)
-
-    def test_another_array(self, killed: Path) -> None:
-        with zipfile.ZipFile(self.newest(killed), "a") as archive:
-            archive.writestr("more.npy", bytes(100_000))
-        assert "its more.npy has changed since it was written" in self.fault(killed)
 
     def test_a_checkpoint_under_the_name_of_another(self, killed: Path) -> None:
         self.newest(killed).rename(killed / "checkpoints" / "0000009.npz")
@@ -242,7 +223,6 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         ("change", "reason"),
         [
-            (lambda state: state["server"].pop("memory"), "server: KeyError"),
             (lambda state: state["server"].update(memory=[1]), "server: TypeError"),
             (lambda state: state.pop("tally"), "tally: KeyError"),
             (lambda state: state["tally"].update(lost=5), "tally: TypeError"),
@@ -263,32 +243,3 @@ class TestCheckpoints:
         content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 1000).to_bytes(4, "little")
         path.write_bytes(content)
         assert "is damaged (" in self.fault(killed)
-
-
-class TestFiles:
-    def test_what_is_not_a_file(self, tmp_path: Path) -> None:
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OSError, match="it is not a file"):
-            open_file(tmp_path / "pipe")
-        with pytest.raises(IsADirectoryError, match="it is a folder"):
-            open_file(tmp_path)
-
-    def test_a_large_or_deep_json(self, tmp_path: Path) -> None:
-        file = tmp_path / "x"
-        file.write_text("[" + '{"":[]},' * (1 << 17) + "0]")
-        with pytest.raises(OSError, match=r"it has more than 1.05 MB"):
-            read_json(file)
-        assert len(read_file(file, file.stat().st_size)) == file.stat().st_size
-        file.write_text("[" * 100_000)
-        with pytest.raises(ValueError, match="nested too deeply"):
-            read_json(file)
-
-    def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
-        (tmp_path / "kept").write_text("mine")
-        (tmp_path / "DONE.partial").symlink_to(tmp_path / "kept")
-        write_text(tmp_path / "DONE", "new")
-        assert (tmp_path / "kept").read_text() == "mine"
-        assert (tmp_path / "DONE").read_text() == "new"
-
-    def test_a_command_that_meets_what_the_system_refuses(self) -> None:
-        assert "File name too long" in refused("verify", "x" * 1000)

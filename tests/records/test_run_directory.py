@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, Run, from_tables, with_settings
+from vefl_sim import Run, from_tables
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.toml import resolved
@@ -28,26 +28,6 @@ def test_directory_is_named_by_name_and_configuration(tmp_path: Path) -> None:
     versions = json.loads((run.path / "versions.json").read_text())
     assert versions["configuration"] == digest
     assert "tests.scripted:ThreeCars" in versions["parts"]
-
-
-def test_the_configuration_digest_depends_on_every_key() -> None:
-    changed = [
-        with_settings(GOLDEN, setting)
-        for setting in ("run.seed=2", "radio.prbs=3", "vefl.budget=1", "trace.slots=off", "data.min_samples=5")
-    ]
-    assert len({config_digest(experiment) for experiment in (GOLDEN, *changed)}) == 6
-
-
-def test_an_edited_part_leads_to_a_new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    mine = tmp_path / "mine_for_digest.py"
-    mine.write_text("def first(backlog, limit):\n    return backlog.cv[:0]\n")
-    experiment = with_settings(GOLDEN, "mac.scheduler=mine_for_digest:first")
-    before = config_digest(experiment)
-    mine.write_text("def first(backlog, limit):\n    return backlog.cv[:1] * 0  # edited\n")
-    monkeypatch.delitem(__import__("sys").modules, "mine_for_digest")
-    __import__("linecache").checkcache()
-    assert config_digest(experiment) != before
 
 
 def test_a_taken_name_gets_a_number_and_a_finished_run_is_preferred(tmp_path: Path) -> None:
@@ -74,14 +54,6 @@ def test_the_content_digest_depends_on_values_and_not_on_row_groups(tmp_path: Pa
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_the_content_digest_leaves_out_timings(golden_copy: Run) -> None:
-    before = golden_copy.content_digest()
-    (golden_copy.path / "tables" / "timings.parquet").unlink()
-    assert golden_copy.content_digest() == before
-    (golden_copy.path / "tables" / "events.parquet").unlink()
-    assert golden_copy.content_digest() != before
-
-
 def test_missing_and_damaged_tables_are_named(golden_copy: Run) -> None:
     with pytest.raises(RunNotFound, match="no table 'nonsense'"):
         golden_copy.table("nonsense")
@@ -92,17 +64,6 @@ def test_missing_and_damaged_tables_are_named(golden_copy: Run) -> None:
     table.unlink()
     with pytest.raises(RunNotFound, match=r"rounds\.parquet is missing"):
         _ = golden_copy.rounds
-
-
-def test_a_directory_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunNotFound, match="not a run directory"):
-        Run(tmp_path)
-
-
-def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot be written"):
-        create_run(Identity(GOLDEN), tmp_path / "file")
 
 
 def cells(run: Run) -> dict[str, str]:
@@ -118,12 +79,6 @@ def test_a_finished_run_in_a_notebook(golden: Run) -> None:
         "delivered": "3 of 5", "paid": f"{golden.summary['cost']:.1f}",
         "energy": energy_text(golden.summary["energy_j"]), "content digest": golden.content_digest()[:16],
     }  # fmt: skip
-
-
-def test_an_unfinished_run_in_a_notebook(tmp_path: Path) -> None:
-    shown = cells(create_run(Identity(GOLDEN), tmp_path))
-    assert (shown["state"], shown["rounds"], shown["content digest"]) == ("unfinished", "0 of 2", "–")
-    assert (shown["delivered"], shown["paid"], shown["energy"]) == ("– of –", "–", "–")
 
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[2J"

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable
 from vefl_sim.experiment.toml import from_tables
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation, RoundConstants, observe

@@ -47,13 +47,6 @@ class Derived(Methods, Scheme):
         self.memory = {"rounds": 0}
 
 
-class Plain(Methods):
-    """Inherits from no class of ours."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self.memory = {"rounds": 0}
-
-
 class Slots:
     """Has no __dict__, so that nothing can be added to it."""
 
@@ -101,7 +94,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(of_kind("Derived"), out=tmp_path_factory.mktemp("derived"))
 
 
-@pytest.mark.parametrize("name", ["Plain", "Slots", "Frozen", "namespace"])
+@pytest.mark.parametrize("name", ["Slots", "Frozen", "namespace"])
 def test_a_scheme_without_the_base_class_is_the_same(name: str, derived: Run, tmp_path: Path) -> None:
     """Also if the run is killed: what the scheme remembers is in the checkpoint."""
     assert derived.rounds["weight_sum"].tolist() == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
@@ -111,12 +104,12 @@ def test_a_scheme_without_the_base_class_is_the_same(name: str, derived: Run, tm
 
 
 def test_defaults_are_those_of_the_base_class() -> None:
-    derived, plain = make_scheme(of_kind("Derived")), make_scheme(of_kind("Plain"))
+    derived, plain = make_scheme(of_kind("Derived")), make_scheme(of_kind("Slots"))
     optional = [name for name in vars(AnyScheme) if not name.startswith("_")]
     assert {"memory", "buffer", "theorem2_sum", "wall_s_per_s"} <= {*optional}
     for name in {*optional} - {"aggregate_updates"}:
         assert getattr(plain, name) == getattr(derived, name)
-    assert wall_time_s(of_kind("Plain")) == wall_time_s(of_kind("namespace")) == wall_time_s(of_kind("Derived"))
+    assert wall_time_s(of_kind("Slots")) == wall_time_s(of_kind("namespace")) == wall_time_s(of_kind("Derived"))
 
 
 def test_members_are_read_and_written_in_the_users_object() -> None:
@@ -143,7 +136,7 @@ class NoWeights(AsynchronousScheme):
     plan = Nothing.plan
 
 
-class Wrong(Plain):
+class Wrong(Slots):
     proximal_mu = "much"
 
 
@@ -167,15 +160,10 @@ class Minimal(Nothing):
         return np.full(len(delivered), 1 / len(delivered))
 
 
-def test_the_base_class_neither_uses_keys_nor_hides_them(tmp_path: Path) -> None:
-    """Its `aggregate_updates` is None, so `aggregation.form` counts; μ is `learning.proximal_mu`."""
+def test_the_base_class_neither_uses_keys_nor_hides_them() -> None:
+    """Its `aggregate_updates` is None, so `aggregation.form` counts."""
     assert is_used(of_kind("Minimal"), "aggregation.form")
     assert not is_used(of_kind("Derived"), "aggregation.form")
-    mild, strong = (
-        simulate(of_kind("Minimal", learning={"proximal_mu": mu}), out=tmp_path).rounds["loss"].tolist()
-        for mu in (0.0, 1.0)
-    )
-    assert mild != strong
 
 
 class Coarse:
@@ -199,8 +187,8 @@ class Coarse:
 
 @pytest.mark.parametrize(
     "of",
-    [experiment("scaffold"), of_kind("namespace"), experiment("fedavg", update={"codec": f"{__name__}:Coarse"})],
-    ids=["scaffold", "own scheme", "own codec"],
+    [experiment("scaffold"), experiment("fedavg", update={"codec": f"{__name__}:Coarse"})],
+    ids=["scaffold", "own codec"],
 )
 def test_a_second_run_of_a_scenario_is_like_the_first(
     of: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,10 @@ import pytest
 from tests.schemes.plain_world import ROUNDS, STEPS, PlainWorld, experiment, simulated
 from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.experiment import LearningTable
+from vefl_sim.schemes.baselines import gradient_norms
+from vefl_sim.schemes.selection import Oort
+from vefl_sim.simulation.scenario import build_scenario
 
 
 def assert_same(models: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -86,13 +90,6 @@ def test_robust_rules(kind: str, share: float | None, rule, tmp_path: Path) -> N
     assert_same(models, averaged(world, lambda w, p: rule(world.all(w))))
 
 
-def test_krum_tells_whose_update_it_used(tmp_path: Path) -> None:
-    run = simulate(experiment("krum"), out=tmp_path)
-    weights = run.events.query("kind == 'update_aggregated'").groupby("round")["weight"]
-    assert (weights.max() == 1).all()
-    assert (weights.sum() == 1).all()
-
-
 def test_fedasync_mixes_models_one_by_one(tmp_path: Path) -> None:
     of = experiment("fedasync", aggregation={"server_rate": 0.5}, learning={"proximal_mu": 0.1})
     run, world = simulate(of, out=tmp_path), PlainWorld(of)
@@ -109,22 +106,7 @@ def test_fedasync_mixes_models_one_by_one(tmp_path: Path) -> None:
 
 
 class TestOort:
-    def test_it_tries_all_cvs_and_then_prefers_useful_ones(self, tmp_path: Path) -> None:
-        of = experiment("oort", run={"rounds": 12}, scheme={"selected": 2})
-        run, world = simulate(of, out=tmp_path), PlainWorld(of)
-        orders = run.events.query("kind == 'training_ordered'").groupby("round")["cv"].apply(list)
-        first = [cv for round in (1, 2, 3) for cv in orders[round]]
-        assert set(first) == set(world.cars)
-        utility = {
-            cv: n * np.sqrt((world.losses(world.start, cv) ** 2).mean())
-            for cv, n in zip(world.cars, world.sizes, strict=True)
-        }
-        often = {cv: sum(cv in chosen for chosen in orders) for cv in world.cars}
-        assert max(often, key=often.__getitem__) in sorted(utility, key=utility.__getitem__)[-3:]
-
     def test_its_utility_is_the_loss_before_training(self, tmp_path: Path) -> None:
-        from vefl_sim.schemes.selection import Oort
-
         of = experiment("oort", run={"rounds": 1}, scheme={"selected": 5})
         world, noted = PlainWorld(of), {}
         original = Oort.aggregate_updates
@@ -146,8 +128,6 @@ class TestOort:
 
     def test_scores(self) -> None:
         """Two CVs of equal utility in round 50; the second was used in round 1 and took four times the median."""
-        from vefl_sim.schemes.selection import Oort
-
         scheme = Oort(experiment("oort", scheme={"selected": 2}))
         scheme.memory = {
             "utility": {1: 3.0, 2: 3.0, 3: 1.5},
@@ -162,8 +142,6 @@ class TestOort:
 
 class TestAdversaries:
     def test_labels_of_adversaries_are_flipped(self) -> None:
-        from vefl_sim.simulation.scenario import build_scenario
-
         honest, mixed, all_flip = (
             build_scenario(experiment("fedavg", adversary={"share": share})) for share in (0.0, 0.5, 1.0)
         )
@@ -178,15 +156,14 @@ class TestAdversaries:
     def test_krum_and_median_resist_where_the_mean_does_not(self, tmp_path: Path) -> None:
         """Two of five cars flip their labels: the mean of all models is far less sure of the true classes."""
         worlds = {"adversary": {"share": 0.4}, "run": {"rounds": 6, "seed": 2}, "data": {"partition": "iid"}}
-        kinds = ("krum", "median", "trimmed-mean", "fedavg")
+        kinds = ("krum", "median", "fedavg")
         loss = {k: simulate(experiment(k, **worlds), out=tmp_path / k).summary["last_loss"] for k in kinds}
         assert max(loss["krum"], loss["median"]) < loss["fedavg"] - 0.05
-        assert loss["trimmed-mean"] < loss["fedavg"]
 
-    def test_a_regression_has_no_labels_to_flip(self, tmp_path: Path) -> None:
+    def test_a_regression_has_no_labels_to_flip(self) -> None:
         own = {"kind": "tests.learning.networks:plane", "partition": "iid"}
         with pytest.raises(ExperimentError, match="no classes"):
-            simulate(experiment("fedavg", data=own, adversary={"share": 0.5}, learning={"loss": "mse"}), out=tmp_path)
+            build_scenario(experiment("fedavg", data=own, adversary={"share": 0.5}, learning={"loss": "mse"}))
 
 
 @pytest.mark.parametrize(
@@ -210,9 +187,9 @@ def test_contradictions_are_one_sentence(kind: str, tables: dict, words: str) ->
         experiment(kind, **tables)
 
 
-def test_scaffold_refuses_codecs(tmp_path: Path) -> None:
+def test_scaffold_refuses_codecs() -> None:
     with pytest.raises(ExperimentError, match="several vectors"):
-        simulate(experiment("scaffold", update={"codec": "qsgd"}), out=tmp_path)
+        build_scenario(experiment("scaffold", update={"codec": "qsgd"}))
 
 
 @pytest.mark.parametrize(
@@ -220,9 +197,6 @@ def test_scaffold_refuses_codecs(tmp_path: Path) -> None:
 )
 def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: float) -> None:
     """Sum of the factors of the gradients, step by step: with 5 iterations, two of which may be one step."""
-    from vefl_sim.experiment.learning_tables import LearningTable
-    from vefl_sim.schemes.baselines.fednova import gradient_norms
-
     total, left = 0.0, 5
     while left:
         n = min(merged, left)
@@ -230,12 +204,3 @@ def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: floa
     learning = LearningTable(learning_rate=rate, proximal_mu=mu, iterations_per_step=merged)
     assert gradient_norms(learning, np.array([5]), np.array([9])) == pytest.approx([total])
     assert total == pytest.approx(norm, abs=1e-3)
-
-
-def test_centralized_has_no_adversaries(tmp_path: Path) -> None:
-    tables = {"scheme": {"constrained": True}, "run": {"rounds": 1}}
-    losses = [
-        simulate(experiment("centralized", adversary={"share": share}, **tables), out=tmp_path / str(share)).summary
-        for share in (0.0, 1.0)
-    ]
-    assert losses[0]["last_loss"] == losses[1]["last_loss"]

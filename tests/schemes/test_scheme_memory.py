@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures
-from tests.schemes.plain_world import experiment
+from tests.schemes.plain_world import PlainWorld, experiment, models_of
 from vefl_sim import Aggregated, Experiment, Local, from_tables, simulate, trees
 from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.protocol.server.orders import checked_local
 from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.schemes.fedprox import FedAvg
+from vefl_sim.simulation.scenario import make_scheme
 
 
 def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
@@ -24,14 +26,15 @@ def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
     return from_tables(tables | changed)
 
 
-@pytest.mark.parametrize(("kind", "codec"), [("scaffold", "float32"), ("fedasync", "top-k")])
-def test_a_killed_run_is_the_same(kind: str, codec: str, tmp_path: Path) -> None:
-    """One of each kind of memory; test_kill_9.py kills the processes of all schemes that remember."""
-    undisturbed = simulate(stopped(kind, codec), out=tmp_path / "undisturbed")
+@pytest.mark.parametrize(("kind", "codec", "model"), [("scaffold", "float32", "half"), ("fedasync", "top-k", "normed")])
+def test_a_killed_run_is_the_same(kind: str, codec: str, model: str, tmp_path: Path) -> None:
+    """One of each kind of memory, also batch statistics, dropout and bfloat16; test_kill_9.py kills all schemes."""
+    of = stopped(kind, codec, model={"factory": f"tests.learning.networks:{model}"})
+    undisturbed = simulate(of, out=tmp_path / "undisturbed")
     assert undisturbed.summary["updates_applied"] > 5
     with pytest.raises(Kill):
-        simulate(stopped(kind, codec), out=tmp_path / "killed", watcher=Killer(4))
-    resumed = simulate(stopped(kind, codec), out=tmp_path / "killed")
+        simulate(of, out=tmp_path / "killed", watcher=Killer(4))
+    resumed = simulate(of, out=tmp_path / "killed")
     assert contents(resumed) == contents(undisturbed)
     assert figures(resumed) == figures(undisturbed)
 
@@ -71,25 +74,21 @@ class OwnMu(FedAvg):
         return Local(proximal_mu=0.1)
 
 
-def test_terms_of_the_local_objective(tmp_path: Path) -> None:
-    """FedProx with μ = 0.1, FedAvg with the same term, with the same μ by order, and without."""
-    paid = {"constrained": True}, {"budget": 1e6}
-    prox, term, own, without = (
-        simulate(experiment(kind, scheme=paid[0] | {"kind": kind}, vefl=paid[1], **extra), out=tmp_path / str(number))
-        .model()
-        .arrays["params.Dense_0.kernel"]
-        for number, (kind, extra) in enumerate(
-            [
-                ("fedprox", {"learning": {"proximal_mu": 0.1}}),
-                ("tests.schemes.test_scheme_memory:Penalized", {}),
-                ("tests.schemes.test_scheme_memory:OwnMu", {}),
-                ("fedavg", {}),
-            ]
-        )
-    )
-    np.testing.assert_allclose(term, prox, atol=1e-5)
-    np.testing.assert_allclose(own, prox, atol=1e-5)
-    assert np.abs(without - prox).max() > 1e-3
+@pytest.mark.parametrize("kind", ["Penalized", "OwnMu"])
+def test_terms_of_the_local_objective(kind: str, tmp_path: Path) -> None:
+    """A term of one's own, or μ by order, is the same as μ = 0.1 of FedProx."""
+    own = {"kind": f"{__name__}:{kind}", "constrained": True}
+    of = experiment("fedavg", scheme=own, vefl={"budget": 1e6}, run={"rounds": 1})
+    world, [model] = PlainWorld(of), models_of(simulate(of, out=tmp_path))
+    plain = world.sizes / world.sizes.sum() @ world.all(world.start, mu=0.1)
+    np.testing.assert_allclose(model, plain, atol=1e-5)
+    assert np.abs(world.sizes / world.sizes.sum() @ world.all(world.start) - plain).max() > 1e-3
+
+
+def of_kind(kind: str) -> Experiment:
+    """An experiment with a scheme of this module."""
+    own = {"kind": f"{__name__}:{kind}", "constrained": True}
+    return experiment("fedavg", scheme=own, vefl={"budget": 1e6})
 
 
 class WrongShape(FedAvg):
@@ -97,29 +96,31 @@ class WrongShape(FedAvg):
         return {"params": {"Dense_0": {"kernel": np.zeros(3), "bias": np.zeros(3)}}}
 
 
-class Missing(FedAvg):
-    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
-        return {"params": {"Dense_0": {"kernel": model["params"]["Dense_0"]["kernel"]}}}
-
-
 class TwoWeights(FedAvg):
     def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
         return Aggregated(model, np.ones(2))
 
 
-class NoLocal(FedAvg):
-    def local(self, cv: int) -> float:
-        return 0.5
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [("WrongShape", "params.Dense_0.kernel has the shape"), ("TwoWeights", "2 weights for 5 updates")],
+)
+def test_a_wrong_model_fails_the_run(kind: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=sentence):
+        simulate(of_kind(kind), out=tmp_path)
 
 
-class NegativeMu(FedAvg):
-    def local(self, cv: int) -> Local:
-        return Local(proximal_mu=-1.0)
-
-
-class OtherTree(FedAvg):
-    def local(self, cv: int) -> Local:
-        return Local(slope={"params": {"Dense_0": {"kernel": np.zeros(2)}}})
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (0.5, "vefl_sim.Local"),
+        (Local(proximal_mu=-1.0), "proximal_mu = -1.0"),
+        (Local(slope={"params": {"w": np.zeros(2)}}), "slope of local"),
+    ],
+)
+def test_a_wrong_term_fails_the_run(returned: object, sentence: str) -> None:
+    with pytest.raises(RunFailed, match=sentence):
+        checked_local(returned, {"params": {"w": np.zeros(3)}})
 
 
 class OtherArguments(FedAvg):
@@ -136,23 +137,16 @@ class HalfAModel(FedAvg):
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "sentence"),
+    ("kind", "sentence"),
     [
-        ("WrongShape", RunFailed, "params.Dense_0.kernel has the shape"),
-        ("Missing", RunFailed, "it has no params.Dense_0.bias"),
-        ("TwoWeights", RunFailed, "2 weights for 5 updates"),
-        ("NoLocal", RunFailed, "vefl_sim.Local"),
-        ("NegativeMu", RunFailed, "proximal_mu = -1.0"),
-        ("OtherTree", RunFailed, "slope of local"),
-        ("OtherArguments", ExperimentError, "OtherArguments.aggregate_updates must take"),
-        ("ListOfMemories", ExperimentError, "memory must be a dict"),
-        ("HalfAModel", ExperimentError, "models_per_update = 0.5"),
+        ("OtherArguments", "OtherArguments.aggregate_updates must take"),
+        ("ListOfMemories", "memory must be a dict"),
+        ("HalfAModel", "models_per_update = 0.5"),
     ],
 )
-def test_wrong_members_are_one_sentence(kind: str, error: type, sentence: str, tmp_path: Path) -> None:
-    own = {"kind": f"tests.schemes.test_scheme_memory:{kind}", "constrained": True}
-    with pytest.raises(error, match=sentence):
-        simulate(experiment("fedavg", scheme=own, vefl={"budget": 1e6}), out=tmp_path)
+def test_wrong_members_are_one_sentence(kind: str, sentence: str) -> None:
+    with pytest.raises(ExperimentError, match=sentence):
+        make_scheme(of_kind(kind))
 
 
 class InJax(FedAvg):
@@ -175,8 +169,8 @@ class InJax(FedAvg):
 @pytest.mark.parametrize(
     ("kind", "factory"),
     [
-        ("tests.schemes.test_scheme_memory:InJax", "tests.scripted:thousand_weights"),
-        *((kind, "tests.learning.networks:half") for kind in ("scaffold", "feddyn", "fedadam")),
+        (f"{__name__}:InJax", "tests.scripted:thousand_weights"),
+        *((kind, "tests.learning.networks:half") for kind in ("feddyn", "fedadam")),
     ],
 )
 @pytest.mark.slow

@@ -128,9 +128,6 @@ class TestEqualShare:
         plan = equal_share(observed([1, 1, 1], [9, 9, 9], agreements=cheap, budget=0.3), np.arange(3), shares=3)
         assert len(plan.cv) == 3
 
-    def test_l_max(self):
-        assert set(self.iterations(budget=1e6, max_iterations=3).values()) == {3}
-
     def test_a_cv_whose_share_buys_no_iteration_is_ineligible(self):
         plan = equal_share(observed(**ROUND, budget=53.0), np.arange(4), shares=4)  # 0.325 J: too little for the first
         assert (plan.cv.tolist(), plan.ineligible) == ([4, 9, 16], {1: "budget"})
@@ -245,14 +242,6 @@ class TestLowerLimits:
         for own, of_the_round in ((50.0, 1000.0), (1000.0, 50.0)):
             plan = scheme(kind, vefl={"budget": own}).plan(observed(**ROUND, budget=of_the_round))
             assert plan.cost <= 50.0
-
-    def test_an_observation_with_lower_limits(self):
-        lower = observed(**ROUND).with_(budget=40.0, selected=1)
-        assert (lower.constants.budget, lower.constants.max_selected) == (40.0, 1)
-        plan = scheme("pdpc").plan(lower)
-        assert len(plan.cv) == 1
-        assert plan.cost <= 40.0
-        assert np.array_equal(lower.worst_slots, observed(**ROUND).worst_slots)
 
     @pytest.mark.parametrize("limits", [{"budget": 1000.1}, {"selected": 3}, {"budget": -1.0}, {"budget": np.nan}])
     def test_limits_cannot_be_raised(self, limits):

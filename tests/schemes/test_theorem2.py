@@ -1,7 +1,6 @@
 """Theorem 2 of the paper: its sum by hand and in the tables, its bound by Monte Carlo with known constants."""
 
 from dataclasses import dataclass
-from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,9 +8,8 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.schemes.rounds import observed
 from tests.schemes.test_schemes import ROUND, scheme
-from vefl_sim import Plan, RunFailed, from_tables, simulate, with_settings
+from vefl_sim import Run, from_tables, simulate, with_settings
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.schemes.pdpc import Pdpc
 
 SUCCESS = [0.5, 1.0, 1.0, 0.8]
 
@@ -50,13 +48,14 @@ def test_there_is_no_sum_without_orders_nor_for_normalized_weights(kind: str) ->
     assert sum_of(kind, observed(**ROUND), normalize=True) is None
 
 
-def test_the_column_of_the_rounds_table(tmp_path) -> None:
-    golden = from_tables(EXPERIMENT)
-    rounds = simulate(golden, out=tmp_path).rounds
+def test_the_column_of_the_rounds_table(golden: Run) -> None:
+    rounds = golden.rounds
     assert rounds["theorem2_sum"].tolist() == pytest.approx((rounds["in_coverage"] / rounds["ordered"]).tolist())
-    for kind in ("fedprox", "afa-cd", "centralized"):
-        other = simulate(with_settings(golden, f"scheme.kind={kind}", "run.name=other"), out=tmp_path).rounds
-        assert other["theorem2_sum"].isna().all(), kind
+
+
+@pytest.mark.parametrize("kind", ["fedprox", "afa-cd", "centralized"])
+def test_other_schemes_have_no_sum(kind: str) -> None:
+    assert scheme(kind).theorem2_sum is None
 
 
 def test_the_column_divides_by_the_success_rate_of_the_rounds_before(tmp_path) -> None:
@@ -65,19 +64,6 @@ def test_the_column_divides_by_the_success_rate_of_the_rounds_before(tmp_path) -
     rounds = simulate(longer, out=tmp_path).rounds
     assert (rounds["in_coverage"].tolist(), rounds["ordered"].tolist()) == ([3, 2, 2], [3, 2, 2])
     assert rounds["theorem2_sum"].tolist() == pytest.approx([1.0, 1.0, (1 + 3 / 2) / 2])
-
-
-class Vague(Pdpc):
-    """A user-defined scheme that returns a string."""
-
-    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
-        return "much"  # type: ignore[return-value]
-
-
-def test_an_invalid_sum_fails_the_run_with_one_sentence(tmp_path) -> None:
-    mine = with_settings(from_tables(EXPERIMENT), f"scheme.kind={__name__}:Vague")
-    with pytest.raises(RunFailed, match="must return a finite number or None"):
-        simulate(mine, out=tmp_path)
 
 
 @dataclass(frozen=True)
@@ -190,14 +176,13 @@ def aggregated_round(
     return tested.aggregate(round, plan, round.cv), tested.theorem2_sum(round, plan), p
 
 
-@pytest.mark.parametrize("steps", [0, 5])
 @pytest.mark.parametrize("lowest", [0.2, -0.5], ids=["convex", "not convex"])
 @pytest.mark.parametrize(("kind", "selected"), [("random", 1), ("random", 3), ("fdpc", 6)])
-def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float, steps: int) -> None:
+def test_the_bound_holds_on_average(kind: str, selected: int, lowest: float) -> None:
     """Uniform selection, Bernoulli success, true p_suc in the rule: the assumptions of the theorem."""
     applied, total, p = aggregated_round(kind, P_SUC, selected)
-    for seed in range(5):
-        losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=steps)
+    for seed in range(3):
+        losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=5)
         arrived = arrivals(np.random.default_rng(seed), selected, P_SUC, 20_000)
         grown = losses.growth(arrived * applied)
         exact = losses.expected_growth(applied, both_arrive(selected, P_SUC))
@@ -215,21 +200,6 @@ def test_the_bound_is_nearly_reached_when_the_average_loss_grows() -> None:
     assert 0.85 * losses.bound(total) < grown <= losses.bound(total)
     assert grown > losses.bound(0.8 * total)
     assert grown > losses.bound(1.0)  # with Σ p_v/q_v as the sum
-
-
-@pytest.mark.parametrize("lowest", [0.2, -0.5])
-def test_with_realized_p_suc_the_bound_holds_for_every_selection_and_every_loss(lowest: float) -> None:
-    """Each update weighs 1/|C_k|, so a step is no longer than the longest update: a sum of 1 would do."""
-    applied, total, p = aggregated_round("pdpc", P_SUC, 3, used="realized")
-    assert applied == pytest.approx(np.full(6, 1 / 3))
-    assert total == pytest.approx(2)
-    chosen = np.array([np.isin(np.arange(6), cvs) for cvs in combinations(range(6), 3)])
-    arrived = np.array(
-        [ordered & np.array(success) for ordered, success in product(chosen, product([True, False], repeat=6))]
-    )
-    for seed in range(5):
-        losses = Quadratics.drawn(seed, p, lowest, mu=1.0, steps=5)
-        assert losses.growth(arrived * applied).max() <= losses.bound(1.0) <= losses.bound(total)
 
 
 def test_a_success_rate_below_the_true_one_can_break_the_bound() -> None:

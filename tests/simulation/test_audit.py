@@ -1,22 +1,18 @@
 """The audit catches a planted error of every kind, and lets a lawful run pass."""
 
-from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from simpy import Event
 
-from tests.schemes.rounds import CONSTANTS, TYPICAL, experiment, observed
+from tests.schemes.rounds import CONSTANTS, experiment, observed
 from vefl_sim import simulate, with_settings
-from vefl_sim.core.errors import AuditFailed, LedgerMismatch
+from vefl_sim.core.errors import AuditFailed
 from vefl_sim.optimize.rat.burst_state import new_log
 from vefl_sim.protocol.ledger import Account, Ledger
-from vefl_sim.protocol.mac import Burst, MacScheduler
+from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport
 from vefl_sim.protocol.server.orders import orders_of
-from vefl_sim.protocol.server.overruns import overruns
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.simulation.audit import Audit, broken_laws
@@ -63,7 +59,7 @@ def ordered(cv: list[int], iterations: list[int], cpu_hz: float = 2e9, **keys) -
 def test_a_lawful_round_passes() -> None:
     report = closed_round()
     assert len(report.outcomes) == 2
-    assert laws(report) == list(overruns(report)) == []
+    assert laws(report) == list(report.overruns()) == []
 
 
 @pytest.mark.parametrize(
@@ -86,11 +82,6 @@ def test_a_plan_that_breaks_one_law(law: str, plan: Plan, constants: dict) -> No
         Audit(CONSTANTS.link, 5e-4).round(report)
 
 
-def test_a_cpu_slower_than_it_can_run() -> None:
-    fast = [replace(TYPICAL, cpu_min_hz=1.5e9)] * 4
-    assert laws(closed_round(ordered([1], [1], cpu_hz=1e9), agreements=fast)) == ["C6"]
-
-
 def test_fewer_iterations_than_wanted_if_time_or_money_allow_no_more() -> None:
     assert laws(closed_round(ordered([9], [15]), min_iterations=16)) == []  # hi = 15 in its 2 s
     assert laws(closed_round(ordered([1], [2], status="equal_share"), min_iterations=3)) == []
@@ -108,7 +99,7 @@ def test_overruns_are_counted_by_kind() -> None:
     late = replace(first, tx_slots=2, end_ns=first.end_ns + 1)
     dear = replace(second, account=replace(second.account, compute_j=21.0, paid=990.0))
     worse = replace(report, decisions=[replace(report.decisions[0], outcomes=[late, dear])])
-    assert sorted(overruns(worse)) == [
+    assert sorted(worse.overruns()) == [
         "deadline", "round_cost", "upload_slots", "vehicle_cost", "vehicle_energy",
     ]  # fmt: skip
     audit = Audit(CONSTANTS.link, 5e-4)
@@ -145,48 +136,14 @@ def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
         Audit(CONSTANTS.link, 5e-4).burst(burst(**slot))
 
 
-def test_a_kernel_that_invents_bits_fails_the_run(tmp_path, monkeypatch) -> None:
-    lawful = MacScheduler.transmit
-
-    def generous(self, *arguments) -> Generator[Event, Any, Burst]:
-        slots = yield from lawful(self, *arguments)
-        slots.log.rate_bps[:] *= 1.01
-        return slots
-
-    monkeypatch.setattr(MacScheduler, "transmit", generous)
-    with pytest.raises(AuditFailed, match=r"slot \d+ breaks the capacity: CV \d+"):
-        simulate(experiment(**SMALL), out=tmp_path)
-
-
-@pytest.mark.parametrize("field", ["bits_offered", "bits_drained", "compute_j", "transmit_j", "paid"])
-def test_a_ledger_that_does_not_add_up(field: str) -> None:
-    ledger = Ledger()
-    account = ledger.open(1, 1, 10.0, 10.0)
-    ledger.offer(account, 100.0)
-    ledger.drain(account, 100.0)
-    ledger.compute(account, 1.0)
-    ledger.settle(account)
-    ledger.check()
-    setattr(ledger.totals, field, getattr(ledger.totals, field) + 1.0)
-    with pytest.raises(LedgerMismatch, match=field):
-        ledger.check()
-
-
-def test_energy_and_bits_of_the_slots_must_be_those_of_the_ledger() -> None:
+def test_bits_that_no_slot_has_carried() -> None:
     audit, ledger = Audit(CONSTANTS.link, 5e-4), Ledger()
-    audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 0.1 W and 4 × 1 Mbit/s for half a millisecond
+    audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 1 Mbit/s for half a millisecond
     account = ledger.open(1, 1, 10.0, 10.0)
     ledger.offer(account, 3000.0)
-    account.bits_drained, account.bits_left, account.transmit_j = 2000.0, 1000.0, 2e-4
-    ledger.transmitted(2000.0, 0.0, 2e-4)
+    ledger.drain(account, 2000.0)
     audit.close(ledger)
-    account.transmit_j += 1e-5
-    ledger.transmitted(0.0, 0.0, 1e-5)
-    with pytest.raises(AuditFailed, match="the slots used"):
-        audit.close(ledger)
-    account.transmit_j -= 1e-5
-    account.bits_drained += 1.0
-    ledger.transmitted(1.0, 0.0, -1e-5)
+    ledger.drain(account, 1.0)
     with pytest.raises(AuditFailed, match="but the slots carried"):
         audit.close(ledger)
 
@@ -210,18 +167,15 @@ class Spender(Pdpc):
         return super().plan(replace(observation, constants=rich))
 
 
-def test_plans_are_audited_with_the_limits_of_the_run(tmp_path) -> None:
+def test_plans_are_audited_with_the_limits_of_the_run() -> None:
     keys = SMALL | {"scheme": {"kind": f"{__name__}:Spender", "selected": 3}, "vefl": {"budget": 60.0}}
-    assert simulate(experiment(**keys), out=tmp_path).summary["plan_breaches"] == {"C1": 2, "C5": 2}
+    assert simulate(experiment(**keys), out=None).summary["plan_breaches"] == {"C1": 2, "C5": 2}
 
 
-KINDS = ["pdpc", "fdpc", "fedprox", "fedavg", "random"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_scheme_keeps_its_laws_and_its_books(kind: str, tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["pdpc", "fdpc", "random"])
+def test_every_scheme_keeps_its_laws_and_its_books(kind: str) -> None:
     keys = SMALL | {"scheme": {"kind": kind, "selected": 4}, "radio": {"max_tx_power_w": 0.02}}
-    run = simulate(experiment(**keys), out=tmp_path)
+    run = simulate(experiment(**keys), out=None)
     rounds, vehicles = run.rounds, run.vehicles.dropna(subset=["paid"])
     assert run.summary["plans_audited"] == 2
     assert run.summary["slots_audited"] > 50
@@ -237,47 +191,10 @@ def test_every_scheme_keeps_its_laws_and_its_books(kind: str, tmp_path) -> None:
     assert (rounds["in_coverage"] - rounds["eligible"]).tolist() == unable.tolist()
 
 
-def test_a_broken_law_fails_the_run_loudly(tmp_path, monkeypatch) -> None:
-    lawful = Pdpc.plan
-
-    def greedy(self, observation):
-        plan = lawful(self, observation)
-        return replace(plan, iterations=plan.iterations * 3)
-
-    monkeypatch.setattr(Pdpc, "plan", greedy)
-    with pytest.raises(AuditFailed, match="round 1 breaks C"):
-        simulate(experiment(**SMALL), out=tmp_path)
-    assert "AuditFailed" in next(tmp_path.glob("audited-*/FAILED")).read_text()
-
-
-def test_the_record_of_a_cv_is_what_history_divides_by(tmp_path) -> None:
-    keys = SMALL | {
-        "run": {"name": "history", "rounds": 8},
-        "scheme": {"kind": "fdpc"},
-        "aggregation": {"p_suc": "history"},
-        "radio": {"max_tx_power_w": 0.003},
-    }
-    run = simulate(experiment(**keys), out=tmp_path)
-    assert run.summary["updates_lost"]["round_ended"] > 0
-    weight = run.events.query("kind == 'update_aggregated'").set_index(["round", "cv"])["weight"]
-    ordered, delivered, unusual = {}, {}, 0
-    for number, everybody in run.vehicles.groupby("round"):
-        able = everybody[everybody["state"] != "ineligible"]
-        for _, row in able[able["state"] == "delivered"].iterrows():
-            rate = (1 + delivered.get(row["cv"], 0)) / (1 + ordered.get(row["cv"], 0))
-            unusual += rate < 1
-            expected = row["sojourn_ns"] / able["sojourn_ns"].sum() / rate
-            assert weight[number, row["cv"]] == pytest.approx(expected, rel=1e-6)
-        for _, row in able[able["state"].isin(["delivered", "lost"])].iterrows():
-            ordered[row["cv"]] = ordered.get(row["cv"], 0) + 1
-            delivered[row["cv"]] = delivered.get(row["cv"], 0) + (row["state"] == "delivered")
-    assert unusual
-
-
 @pytest.mark.parametrize("kind", ["pdpc", "fedavg"])
-def test_without_constraints_everything_is_delivered(kind: str, tmp_path) -> None:
+def test_without_constraints_everything_is_delivered(kind: str) -> None:
     keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}
-    run = simulate(experiment(**keys), out=tmp_path)
+    run = simulate(experiment(**keys), out=None)
     ordered = run.vehicles[run.vehicles["state"] == "delivered"]
     assert len(ordered) == run.summary["updates_delivered"] == run.summary["updates_ordered"]
     assert set(run.rounds["ordered"]) == {4} if kind in ("pdpc", "random") else (run.rounds["ordered"] > 8).all()

@@ -21,7 +21,7 @@ MANY_PRBS = with_settings(BUSY, "radio.prbs=20", "run.rounds=1")
 
 @pytest.mark.parametrize("experiment", [BUSY, pytest.param(MANY_PRBS, marks=pytest.mark.slow)])
 def test_a_rehearsal_calls_the_kernel_with_the_types_of_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, experiment: Experiment
+    monkeypatch: pytest.MonkeyPatch, experiment: Experiment
 ) -> None:
     types, kernel = [], mac.run_slots
 
@@ -32,7 +32,7 @@ def test_a_rehearsal_calls_the_kernel_with_the_types_of_the_run(
     monkeypatch.setattr(mac, "run_slots", noted)
     rehearse(experiment)
     rehearsed, types[:] = set(types), []
-    simulate(experiment, out=tmp_path)
+    simulate(experiment, out=None)
     assert len(rehearsed) == 1
     assert set(types) == rehearsed
 
@@ -74,11 +74,8 @@ def test_the_process_ends_with_an_error_of_the_preparation(started: list[subproc
     "setting",
     [
         "learning.threads=1",
-        "scheme.kind=centralized",
         "scheme.constrained=false",
-        "rat.method=sca",
         "rat.method=tests.protocol.test_burst:plain_policy",
-        "mac.scheduler=tests.protocol.test_burst:plain_edf",
     ],
 )
 def test_no_process_where_it_would_not_help(started: list[subprocess.Popen[bytes]], setting: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim import Experiment, Run, from_tables, simulate, with_settings
+from vefl_sim import Experiment, Simulation, from_tables, simulate, with_settings
 from vefl_sim.core.errors import ExperimentError
 
 SMALL = from_tables(
@@ -19,7 +19,7 @@ SMALL = from_tables(
 )
 
 
-def visitors(run: Run) -> set[int]:
+def visitors(run: Simulation) -> set[int]:
     return {*run.vehicles["cv"]}
 
 
@@ -27,35 +27,19 @@ def visitors(run: Run) -> set[int]:
     "keys",
     [
         pytest.param(["learning.kind=none"], id="dirichlet"),
-        pytest.param(["data.partition=iid", "learning.kind=none"], id="iid", marks=pytest.mark.slow),
         pytest.param(["data.partition=shards", "learning.kind=none"], id="shards", marks=pytest.mark.slow),
-        pytest.param([], id="learning", marks=pytest.mark.slow),
         pytest.param(
             ["scheme.kind=fdpc", "adversary.share=0.3", "learning.batch_size=7"], id="fdpc", marks=pytest.mark.slow
         ),
     ],
 )
-def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: list[str], tmp_path: Path) -> None:
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: list[str]) -> None:
     experiment = with_settings(SMALL, *keys)
-    short = simulate(experiment, out=tmp_path)
-    long = simulate(with_settings(experiment, "run.rounds=5"), out=tmp_path)
+    short, long = (simulate(with_settings(experiment, f"run.rounds={count}"), out=None) for count in (2, 4))
     assert visitors(short) < visitors(long)  # CVs that come later would change the split
     assert long.rounds.iloc[:2].equals(short.rounds)
     assert long.vehicles[long.vehicles["round"] <= 2].reset_index(drop=True).equals(short.vehicles)
     assert long.events.iloc[: len(short.events)].drop(columns="version").equals(short.events.drop(columns="version"))
-
-
-def test_without_it_a_shorter_run_has_other_holders(tmp_path: Path) -> None:
-    experiment = with_settings(SMALL, "data.holders=0", "learning.kind=none")
-    short, long = (simulate(with_settings(experiment, f"run.rounds={k}"), out=tmp_path) for k in (2, 5))
-    assert not long.rounds.iloc[:2].equals(short.rounds)
-
-
-def test_settings_of_simulate_change_an_experiment(tmp_path: Path) -> None:
-    short = with_settings(SMALL, "learning.kind=none")
-    runs = [simulate(short, {"run.seed": seed}, out=tmp_path) for seed in (1, 2)]
-    assert [run.experiment.run.seed for run in runs] == [1, 2]
-    assert runs[0].path != runs[1].path
 
 
 def refused(experiment: Experiment, *keys: str) -> str:
@@ -78,14 +62,8 @@ def test_it_is_refused_where_cvs_hold_what_they_recorded() -> None:
     )
 
 
-def test_centralized_learning_uses_all_data(tmp_path: Path) -> None:
+def test_centralized_learning_uses_all_data() -> None:
     """Also with fewer shares than CVs that come."""
-    keys = [
-        "scheme.kind=centralized",
-        "scheme.selected=10",
-        "data.holders=1",
-        "run.rounds=1",
-    ]  # fewer than the CVs that come
-    run = simulate(with_settings(SMALL, *keys), out=tmp_path)
-    other = simulate(with_settings(run.experiment, "data.holders=0"), out=tmp_path)
+    central = with_settings(SMALL, "scheme.kind=centralized", "scheme.selected=10", "run.rounds=1")
+    run, other = (simulate(with_settings(central, f"data.holders={count}"), out=None) for count in (1, 0))
     assert run.rounds["accuracy"].equals(other.rounds["accuracy"])

@@ -129,16 +129,6 @@ def test_requests_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path
     assert contents(resume(run)) == contents(undisturbed)
 
 
-def test_a_second_request_stops_at_once(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    folder, process = tmp_path / "runs", start(arguments)
-    wait_until(lambda: checkpoint(folder) > 0, process)
-    os.kill(process.pid or 0, signal.SIGINT)
-    os.kill(process.pid or 0, signal.SIGTERM)
-    process.join(60)
-    assert process.exitcode == 130
-    assert contents(resume(only(folder))) == contents(undisturbed)
-
-
 def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path) -> None:
     process = start(arguments)
     wait_until((tmp_path / "runs").exists, process)  # from then on the run handles signals
@@ -147,21 +137,6 @@ def test_a_request_while_it_prepares(arguments: tuple[str, ...], tmp_path: Path)
         process.terminate()
     assert process.exitcode == 130
     assert not list((tmp_path / "runs").glob("*/DONE"))
-
-
-def test_a_second_process_is_told_so(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    first = start(arguments)
-    wait_until(lambda: is_simulating(tmp_path / "runs", 0.0), first)
-    run = only(tmp_path / "runs")
-    assert run.state == "running"
-    second = start(arguments)
-    second.join(60)
-    assert second.exitcode == 2
-    assert f"{run.path} is being run by process {first.pid} on" in errors(arguments).read_text()
-    assert first.is_alive()
-    first.kill()
-    first.join()
-    assert run.state == "unfinished"
 
 
 @pytest.mark.parametrize("where", ["checkpoint", "table"])

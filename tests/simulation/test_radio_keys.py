@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,16 +12,18 @@ from hypothesis import strategies as st
 
 from tests.protocol.test_burst import BUSY, KEYS, NO_ROUNDS
 from tests.protocol.test_invariants import random_run
-from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim import Experiment, Run, Simulation, from_tables, simulate, why, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.rng import Streams
 from vefl_sim.radio.channel import uma
 from vefl_sim.radio.scattering import ScatteredFading
+from vefl_sim.simulation.scenario import make_channel
 
 SLOT_NS = 500_000
 
 
-def test_every_scheme_sees_the_same_fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_scheme_sees_the_same_fading(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gain belongs to the CV and the slot: in runs of two schemes all gains that both ask for are equal."""
     original, seen = ScatteredFading.gains, list[dict[tuple[int, int], bytes]]()
 
@@ -35,7 +38,7 @@ def test_every_scheme_sees_the_same_fading(tmp_path: Path, monkeypatch: pytest.M
         seen.append({})
         settings = ("radio.fading=rician", 'radio.delay_spread_s="38.901"', f"scheme.kind={scheme}")
         plain = BUSY.model_copy(update={"vefl": BUSY.vefl.model_copy(update={"sojourn_weight": 0.5})})
-        simulate(with_settings(plain, *settings), out=tmp_path)
+        simulate(with_settings(plain, *settings), out=None)
     both = seen[0].keys() & seen[1].keys()
     assert len(both) > 100
     assert all(seen[0][key] == seen[1][key] for key in both)
@@ -106,16 +109,16 @@ def test_bits_are_conserved_under_outage(tmp_path: Path) -> None:
     conserved(run)
 
 
-def test_only_uplink_slots_are_used(tmp_path: Path) -> None:
-    slots = simulate(with_settings(BUSY, *KEYS["TDD"]), out=tmp_path).table("slots")
+def test_only_uplink_slots_are_used() -> None:
+    slots = simulate(with_settings(BUSY, *KEYS["TDD"], "run.rounds=1"), out=None).table("slots")
     assert set(slots["slot"] % 5) == {3, 4}
     special, full = (slots[slots["slot"] % 5 == place] for place in (3, 4))
     assert special["power_w"].max() <= 0.01 * 5 / 13 * (1 + 1e-9) < full["power_w"].max()
 
 
-def test_open_loop_power_is_that_of_the_path_loss(tmp_path: Path) -> None:
+def test_open_loop_power_is_that_of_the_path_loss() -> None:
     """Power over pRBs is the same in all slots between two scenes unless P_max limits it."""
-    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92"), out=tmp_path)
+    run = simulate(with_settings(BUSY, *KEYS["open loop"], "radio.p0_dbm=-92"), out=None)
     slots = run.table("slots")
     per_prb = (slots["power_w"] / slots["prbs"]).astype(float)
     steps = per_prb[slots["power_w"] < 0.0099].groupby([slots["cv"], slots["slot"] // 200])
@@ -142,9 +145,9 @@ def test_training_begins_when_the_model_is_there(tmp_path: Path) -> None:
     assert "The gNB had broadcast the model" in " ".join(why(run, cv=cv, round=round_))
 
 
-def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
+def test_a_broadcast_waits_for_the_one_before() -> None:
     settings = [*NO_ROUNDS, "vefl.sojourn_weight=0.5", "downlink.kind=broadcast", "downlink.tx_power_w=1e-3"]
-    broadcasts = simulate(with_settings(BUSY, *settings), out=tmp_path).table("broadcasts")
+    broadcasts = simulate(with_settings(BUSY, *settings), out=None).table("broadcasts")
     assert len(broadcasts) > 5
     assert (broadcasts["start_ns"].iloc[1:].to_numpy() >= broadcasts["end_ns"].iloc[:-1].to_numpy()).all()
     assert (broadcasts["start_ns"] > broadcasts["ordered_ns"]).any()
@@ -154,13 +157,8 @@ def test_a_broadcast_waits_for_the_one_before(tmp_path: Path) -> None:
     ("tables", "words"),
     [
         ({"mac": {"tdd": "dU"}}, r'mac\.tdd = "dU": .* letters U, D and S'),
-        ({"mac": {"tdd": "DDS"}}, r'mac\.tdd = "DDS" has no uplink slot'),
         ({"radio": {"csi_delay_slots": 10_001}}, r"radio\.csi_delay_slots .*vefl\.round_s"),
-        ({"mac": {"grant_delay_slots": 10_001}}, r"mac\.grant_delay_slots .*vefl\.round_s"),
-        ({"mac": {"bsr_slots": 10_001}}, r"mac\.bsr_slots .*vefl\.round_s"),
-        ({"radio": {"delay_spread_s": -1e-9}}, r"radio\.delay_spread_s = -1e-09: .* from 0 to 0.001 s"),
         ({"radio": {"power": "open-loop", "p0_dbm": 24.0}}, r"radio\.p0_dbm = 24 is above .*radio\.max_tx_power_w"),
-        ({"radio": {"power": "open-loop"}, "rat": {"method": "large"}}, r"rat\.method .* radio\.power"),
         ({"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}}, r"downlink\.kind .* needs downlink slots"),
         ({"mac": {"special_uplink_symbols": 4}}, r"mac\.special_uplink_symbols has no effect .* mac\.tdd"),
         ({"radio": {"csi_margin_db": 3.0}}, r"radio\.csi_margin_db has no effect .* radio\.csi_delay_slots"),
@@ -174,7 +172,7 @@ def test_bad_input_is_one_sentence(tables: dict, words: str) -> None:
 
 PASSING = from_tables(
     {
-        "run": {"name": "passing", "rounds": 30},
+        "run": {"name": "passing", "rounds": 15},
         "mobility": {"max_speed_mps": 26.82},
         "radio": {"max_tx_power_w": 0.02},
         "traffic": {"through_share": 1.0, "mean_in_coverage": 12.0},
@@ -185,26 +183,26 @@ PASSING = from_tables(
 )
 
 
-def lost(run: Run) -> int:
+def lost(run: Simulation) -> int:
     return sum(run.summary["updates_lost"].values())
 
 
-def test_no_order_is_lost_if_the_channel_stays_as_planned(tmp_path: Path) -> None:
+def test_no_order_is_lost_if_the_channel_stays_as_planned() -> None:
     """Plans assume a worst case of fading and sharing, but the path loss of the start of the round."""
     moving, held = (
-        simulate(with_settings(PASSING, f"radio.large_scale={when}"), out=tmp_path) for when in ("step", "round")
+        simulate(with_settings(PASSING, f"radio.large_scale={when}"), out=None) for when in ("step", "round")
     )
-    assert lost(moving) > 5
+    assert lost(moving) > 0
     assert lost(held) == 0
     first = ["round", "cv", "mean_snr_db"]
     plans = [run.events.query("kind == 'training_ordered' and round == 1")[first] for run in (moving, held)]
     assert plans[0].equals(plans[1])
 
 
-def test_without_rounds_the_channel_is_held_in_a_window(tmp_path: Path) -> None:
+def test_without_rounds_the_channel_is_held_in_a_window() -> None:
     """A CV is planned with the same SNR whenever it asks in a window; it may ask again in the next."""
     keys = ["scheme.kind=afa-cd", "run.rounds=6", "vefl.upload_share=all"]
-    run = simulate(with_settings(PASSING, "radio.large_scale=round", *keys), out=tmp_path)
+    run = simulate(with_settings(PASSING, "radio.large_scale=round", *keys), out=None)
     window_ns = 5_000_000_000
     orders = run.events.query("kind in ('training_ordered', 'cv_ineligible')").dropna(subset="mean_snr_db")
     entered = run.events.query("kind == 'coverage_entered'").set_index("cv")["time_ns"].to_dict()
@@ -214,17 +212,14 @@ def test_without_rounds_the_channel_is_held_in_a_window(tmp_path: Path) -> None:
     assert (by_window.nunique() == 1).all()
 
 
-class Forgetful:
+def forgetful(experiment: Experiment, streams: Streams) -> object:
     """A channel that wants to know when rounds start, but cannot be saved."""
-
-    def __init__(self, experiment, streams) -> None:
-        channel = uma(experiment, streams)
-        self.move, self.begin_round = channel.move, channel.begin_round
-        self.mean_snr_per_watt, self.worst_case_rate_bps = channel.mean_snr_per_watt, channel.worst_case_rate_bps
-        self.fading_gains = channel.fading_gains
+    channel = uma(experiment, streams)
+    names = ("move", "begin_round", "mean_snr_per_watt", "worst_case_rate_bps", "fading_gains")
+    return SimpleNamespace(**{name: getattr(channel, name) for name in names})
 
 
-def test_a_channel_that_follows_rounds_must_have_a_state(tmp_path: Path) -> None:
-    part = "radio.channel=tests.simulation.test_radio_keys:Forgetful"
+def test_a_channel_that_follows_rounds_must_have_a_state() -> None:
+    experiment = with_settings(PASSING, "radio.channel=tests.simulation.test_radio_keys:forgetful")
     with pytest.raises(ExperimentError, match="has begin_round, so it needs state and restore"):
-        simulate(with_settings(PASSING, part), out=tmp_path)
+        make_channel(experiment, Streams(1))

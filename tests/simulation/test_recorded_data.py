@@ -43,13 +43,6 @@ def score(run: Run) -> float:
     return evaluate(run, run.model())[0].evaluation.loss
 
 
-@pytest.mark.slow
-def test_the_saved_model_has_exactly_the_loss_of_the_run(tmp_path: Path) -> None:
-    run = simulate(small(), out=tmp_path)
-    assert run.summary["last_accuracy"] is None
-    assert score(run) == run.summary["last_loss"] < run.summary["first_loss"]
-
-
 def test_a_recording_of_the_run_gives_the_same_data(tmp_path: Path) -> None:
     """A recording at each step, which has the positions of the run to the last bit."""
     e = small(trace={"mobility_every_s": 0.1}, learning={"kind": "none"})
@@ -89,26 +82,11 @@ def test_each_cv_of_a_run_holds_its_own_samples() -> None:
     assert np.mean(own) > 0.6  # the others have recorded too little for training, and got samples of another CV
 
 
-@pytest.mark.slow
-def test_validation_samples_are_whole_pieces(tmp_path: Path) -> None:
-    run = simulate(small(data={"validation_samples": 40}, learning={"keep_models": "best"}), out=tmp_path)
-    scores = evaluate(run, run.model())
-    assert scores[0].evaluation.loss == run.summary["last_loss"]
-    assert [one.samples.split(" ")[2] for one in scores] == ["validation", "test"]
-
-
 def test_data_show_prints_the_error_of_constant_velocity(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="data show draws a picture")
     shown = call("data", "show", ROOT / "experiments/positions.toml", cwd=tmp_path)
     assert re.search(r"^constant velocity on the \d+ test samples: rmse 0\.\d{4} \(mse 0\.\d{4}\)$", shown.stdout, re.M)
     assert (tmp_path / "positions-data.png").is_file()
-
-
-def test_data_get_and_list_know_that_it_needs_no_files(tmp_path: Path) -> None:
-    assert "positions      built in, needs no files" in call("data", "list", "--dir", tmp_path).stdout
-    refused = call("data", "get", "positions")
-    assert refused.returncode == 2
-    assert "recorded in the traffic of a run" in refused.stderr
 
 
 @pytest.mark.slow

@@ -3,14 +3,11 @@
 import json
 import os
 import threading
-from contextlib import AbstractContextManager
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 import tomli_w
 
-from tests.mobility.recorded.recordings import DATA
 from tests.mobility.sumo.towns import grid_net
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import only
@@ -18,8 +15,6 @@ from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tabl
 from vefl_sim.core.errors import RunLocked
 from vefl_sim.records import run_directory
 from vefl_sim.records.identity import Identity
-from vefl_sim.records.run_directory import create_run
-from vefl_sim.simulation import run as run_module
 
 ROOT = Path(__file__).parents[2]
 SHORT = {
@@ -34,16 +29,6 @@ def short() -> Experiment:
     return from_tables(SHORT)
 
 
-def test_ctrl_c_while_preparing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("vefl_sim.simulation.run.build_scenario", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        simulate(short(), out=tmp_path / "runs")
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_bug_of_ours_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("ours")
@@ -52,39 +37,6 @@ def test_a_bug_of_ours_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(RunFailed, match="KeyError: 'ours'"):
         simulate(short(), out=tmp_path)
     assert only(tmp_path).state == "failed"
-
-
-def test_a_run_that_another_process_removes_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process finds bad input and removes the run just when this one wants to lock it."""
-    create_run(Identity(short()), tmp_path)
-    original = run_module.locked
-
-    def removed_first(path: Path, versions: dict[str, object]) -> AbstractContextManager[None]:
-        monkeypatch.setattr(run_module, "locked", original)
-        rmtree(path)
-        return original(path, versions)
-
-    monkeypatch.setattr(run_module, "locked", removed_first)
-    assert simulate(short(), out=tmp_path).path == only(tmp_path).path
-
-
-def test_a_directory_that_loses_its_resolved_toml_keeps_its_other_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = create_run(Identity(short()), tmp_path).path
-    original = run_module.locked
-
-    def damaged_first(path: Path, versions: dict[str, object]) -> AbstractContextManager[None]:
-        monkeypatch.setattr(run_module, "locked", original)
-        (path / "resolved.toml").unlink()
-        (path / "versions.json").unlink()  # so that it cannot be resumed
-        return original(path, versions)
-
-    monkeypatch.setattr(run_module, "locked", damaged_first)
-    run = simulate(short(), out=tmp_path)
-    assert run.is_done
-    assert run.path != damaged
-    assert (damaged / "experiment.toml").exists()
 
 
 def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:
@@ -106,15 +58,11 @@ class Waiting(RunWatcher):
 
 MOBILITY = {
     "grid": {},
-    "recorded": {"kind": "playback", "file": str(DATA / "grid_fcd.parquet")},
-    "own": {"kind": "tests.scripted:ThreeCars"},
     "map": {"kind": "sumo", "start_s": 20.0},
 }
 
 
-@pytest.mark.parametrize(
-    "kind", ["grid", *(pytest.param(kind, marks=pytest.mark.slow) for kind in MOBILITY if kind != "grid")]
-)
+@pytest.mark.parametrize("kind", ["grid", pytest.param("map", marks=pytest.mark.slow)])
 def test_eight_that_start_at_once_are_one_run(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

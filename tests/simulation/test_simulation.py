@@ -7,7 +7,7 @@ import pytest
 
 from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, RunFailed, Simulation, VeflError, from_tables, simulate, with_settings
+from vefl_sim import BadInput, RunFailed, Simulation, from_tables, simulate, with_settings
 from vefl_sim.simulation.scenario import build_scenario, make_scheme
 
 ROUNDS, WINDOWS = from_tables(EXPERIMENT), from_tables(THREE)
@@ -19,13 +19,6 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Content digests of the runs in a directory, by the name of the experiment."""
     out = tmp_path_factory.mktemp("runs")
     return {one.run.name: simulate(one, out=out).summary["content_digest"] for one in (ROUNDS, WINDOWS)}
-
-
-@BOTH
-def test_in_memory_is_in_a_directory(experiment, digests) -> None:
-    simulation = simulate(experiment, out=None)
-    assert simulation.is_over
-    assert simulation.content_digest() == digests[experiment.run.name]
 
 
 @BOTH
@@ -75,14 +68,6 @@ def test_slots_of_the_method_handed_in() -> None:
         simulate(ROUNDS, out=None).vehicles["transmit_j"].dropna().astype(float),
         rtol=1e-12,
     )
-
-
-def test_a_loop_that_is_left_loses_no_report() -> None:
-    simulation = Simulation(WINDOWS)
-    for report in simulation:
-        assert report.round == 1
-        break
-    assert [report.round for report in simulation] == [2]
 
 
 def test_what_is_handed_out_can_be_changed() -> None:
@@ -143,13 +128,6 @@ def test_what_cannot_be_followed_is_refused() -> None:
     with pytest.raises(RunFailed, match="RatAllocation"):
         simulation.next_slot("all")
     assert [report.round for report in simulation] == [1, 2]
-
-
-def test_unknown_tables_and_watchers_that_need_a_directory() -> None:
-    with pytest.raises(VeflError, match="outages"):
-        simulate(ROUNDS, out=None).table("outages")
-    with pytest.raises(BadInput, match=r"run\.watch needs a run directory"):
-        simulate(with_settings(ROUNDS, 'run.watch=["vefl_sim.records.watchers:tensorboard"]'), out=None)
 
 
 def test_a_watcher_hears_of_a_run_in_memory() -> None:

@@ -5,14 +5,13 @@ from io import StringIO
 
 import pytest
 
-from vefl_sim.sweep import runner, worker
-from vefl_sim.sweep.job import Job, Report
-from vefl_sim.sweep.pool import Pool
+from vefl_sim.sweep import runner
+from vefl_sim.sweep.job import Job, Pool, Report, ReportWriter, run_job
 
 
 def run_here(job: Job, *_: object) -> Report:
-    """Run a job as its worker does, but in the process of the test; it reports nothing and cannot be stopped."""
-    return Report(job.digest, *worker.run_job(job, worker.ReportWriter(StringIO(), job.digest)))
+    """Run a job as its process does, but in the process of the test; it reports nothing and cannot be stopped."""
+    return Report(job.digest, *run_job(job, ReportWriter(StringIO(), job.digest)))
 
 
 class InProcessPool(Pool):

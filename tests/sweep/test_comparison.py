@@ -2,7 +2,7 @@
 
 import os
 import signal
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -15,15 +15,14 @@ import pytest
 
 from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
-from vefl_sim.analysis.figures.comparison import compared
-from vefl_sim.analysis.figures.style import line_styles
+from vefl_sim.analysis.draw import compared
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
 from vefl_sim.experiment.toml import load
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep import index, runner
+from vefl_sim.sweep import runner
 from vefl_sim.sweep.comparison import Compared, Comparison, compare
-from vefl_sim.sweep.points import Sweep, load_sweep
+from vefl_sim.sweep.points import load_sweep
 
 HEAD = """
 [run]
@@ -64,26 +63,15 @@ def command(*arguments: object) -> object:
     return ended.value.code
 
 
-def test_variants_differ_only_in_their_tables(tmp_path: Path) -> None:
-    first, second = load_sweep(written(tmp_path, TWO), ["run.seed=7"]).points
-    assert (first.label, second.label) == ("PDPC", "FDPC, unconstrained")
-    assert (first.experiment.run.name, second.experiment.run.name) == ("pdpc-signs-s7", "fdpc-signs-s7")
-    assert (first.experiment.scheme.selected, second.experiment.scheme.constrained) == (3, False)
-    assert first.experiment.run.seed == second.experiment.run.seed == 7
-    assert first.experiment.traffic == second.experiment.traffic
-
-
 @pytest.mark.parametrize(
     ("variants", "message"),
     [
         ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label, for example"),
-        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "have the label 'a'"),
+        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "compare: 'a' appears twice"),
         ('[compare]\nlabel = "a"', r"\[\[compare\]\], each with a label"),
         ('[[compare]]\nlabel = "a"\nscheme = 3', r"compare, 'a': scheme must be a table"),
-        ('[[compare]]\nlabel = "a"\nschemes = 3', r"compare, 'a': schemes must be a table"),
         ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),
         ('[[compare]]\nlabel = "a"\nroads = { signals = "none", green_s = 9.0 }', "compare, 'a': roads.green_s has no"),
-        ("[sweep]\nseeds = [1]\n[[compare]]", "needs a label, for example"),
     ],
 )
 def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Path) -> None:
@@ -97,11 +85,6 @@ def test_what_does_not_suit_a_comparison_is_refused(tmp_path: Path) -> None:
         load(file)
     with pytest.raises(ExperimentError, match=r"--set scheme\.kind has no effect: every \[\[compare\]\]"):
         load_sweep(file, ["scheme.kind=random"])
-    points = load_sweep(file, seeds=[1, 2]).points
-    with pytest.raises(BadInput, match="'FDPC, unconstrained': its seeds are not those of 'PDPC'"):
-        compare(Sweep("both", points[:3]), out=tmp_path)
-    with pytest.raises(BadInput, match="'PDPC': a seed appears twice"):
-        compare(Sweep("both", (*points, points[0])), out=tmp_path)
     with pytest.raises(ExperimentError, match=r"compare must be written as tables"):
         load_sweep(written(tmp_path, "compare = []\n" + HEAD))
 
@@ -149,13 +132,9 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(finished: Finishe
         [paid["PDPC"].mean(), paid["FDPC, unconstrained"].mean()]
     )
     assert (folder / "comparison.png").stat().st_size > 10_000
-
-
-def test_the_folder_of_a_comparison_is_no_run_to_draw(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
-    [folder] = [file.parent for file in finished.out.rglob("comparison.csv")]
-    assert command("figure", folder) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert f"{folder} holds the tables of a sweep or comparison: name its TOML file" in line
+    with redirect_stderr(StringIO()) as errors:
+        assert command("figure", folder) == 2
+    assert f"{folder} holds the tables of a sweep or comparison: name its TOML file" in errors.getvalue()
 
 
 def test_finished_runs_are_used_again(
@@ -214,16 +193,6 @@ def test_a_dry_run_lists_the_points(finished: Finished, tmp_path: Path, capsys: 
         "x, seed 6",
     ]
     assert not (tmp_path / "new").exists()
-
-
-def test_an_index_of_another_version_is_kept_beside_the_new_one(
-    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = finished.copy(tmp_path)
-    monkeypatch.setattr(index, "current_version", lambda: "9.9 abc")
-    for options in (["--dry-run"], []):
-        assert command(*arguments, *options) == 0
-        assert len([*(tmp_path / "runs").glob("sweeps/both/index-*.csv")]) == (0 if options else 1)
 
 
 def test_a_variant_that_fails_does_not_stop_the_others(
@@ -363,34 +332,9 @@ def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
     assert not any(line.startswith("warning") for line in others)
 
 
-def test_lines_of_one_seed_have_neither(tmp_path: Path) -> None:
-    lines = [*comparison_lines(invented(tmp_path, first=[run([0.5], 100.0)], second=[run([0.6], 90.0)]))]
-    assert len(lines) == 4
-    assert not any("±" in line for line in lines)
-    assert lines[2].split() == ["first", "4.0", "3.0", "0.7500", "100.0", "7.0", "0.5000", "0.5000", "10.0", "2.0"]
-
-
-def test_a_comparison_shows_its_means_in_a_notebook(tmp_path: Path) -> None:
-    variants = {"first": [run([0.5], 100.0), run([0.6], 110.0)], "<b>": [run([0.6], 90.0), run([0.7], 90.0)]}
-    html = invented(tmp_path, **variants)._repr_html_()
-    assert "<td>105</td>" in html  # the mean cost of the first
-    assert "<th>&lt;b&gt;</th>" in html
-    without = {name: [run([None], 1.0)] for name in ("first", "second")}
-    assert "accuracy" not in invented(tmp_path, **without)._repr_html_()
-
-
 def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) -> None:
     runs = [run([0.1, None, 0.4, 0.9], 1.0), run([0.3, 0.2, 0.8], 1.0)]
     curve = compared(invented(tmp_path, first=runs), "accuracy").rows
     assert curve["x"].tolist() == [1, 3]
     assert curve["mean"].tolist() == pytest.approx([0.2, 0.6])
     assert curve["std"].tolist() == pytest.approx([0.02**0.5, 0.08**0.5])  # of two values: |difference|/√2
-
-
-def test_a_label_and_its_unconstrained_twin_share_a_colour() -> None:
-    names = [f"scheme {number}" for number in range(11)]
-    labels = [*names, *(f"{name}, unconstrained" for name in names)]
-    lines = line_styles(labels)
-    assert len({(style["color"], style["ls"], style["marker"]) for style in lines.values()}) == len(labels)
-    assert all(lines[name]["color"] == lines[f"{name}, unconstrained"]["color"] for name in names)
-    assert (lines["scheme 0"]["ls"], lines["scheme 0, unconstrained"]["ls"]) == ("-", "--")

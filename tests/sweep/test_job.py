@@ -6,13 +6,12 @@ import signal
 import subprocess
 import threading
 from dataclasses import asdict, replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import ROOT, start
-from tests.resumable import STOPPED, Kill, Killer
+from tests.resumable import STOPPED
 from tests.sweep.conftest import run_here
 from vefl_sim import simulate
 from vefl_sim.experiment.experiment import Experiment
@@ -20,7 +19,6 @@ from vefl_sim.experiment.toml import to_toml, with_settings
 from vefl_sim.records.identity import Identity, config_digest, package_digest
 from vefl_sim.records.run_directory import existing_run
 from vefl_sim.sweep import job as jobs
-from vefl_sim.sweep import worker
 from vefl_sim.sweep.job import Job, Report, run_in_process
 
 POINT = with_settings(STOPPED, "learning.kind=none", "run.rounds=3", "trace.slots=off")
@@ -35,29 +33,18 @@ def never() -> bool:
     return False
 
 
-@pytest.mark.parametrize("folder", ["cwd", "out"])
-def test_a_missing_folder(tmp_path: Path, folder: str) -> None:
-    report = run_in_process(replace(job(tmp_path), **{folder: "/not/there"}), print, never)
+def test_what_prevents_a_process_is_the_error_of_its_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = run_in_process(replace(job(tmp_path), out="/not/there"), print, never)
     assert (report.state, report.error.split(":")[0]) == ("failed", "/not/there does not exist")
+    old = run_here(replace(job(tmp_path), source="old"))
+    assert old.state == "failed"
+    assert "other sources of vefl_sim" in old.error
 
-
-def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(jobs.tempfile, "TemporaryFile", full)
     assert run_in_process(job(tmp_path), print, never).state == "failed"
-
-
-def test_a_fresh_run_is_resumed_beside_the_finished_one(tmp_path: Path) -> None:
-    done = simulate(POINT, out=tmp_path)
-    with pytest.raises(Kill):
-        simulate(POINT, out=tmp_path, fresh=True, watcher=Killer(3))
-    again, reports = f"{done.path.name}-2", StringIO()
-    fresh = replace(job(tmp_path), fresh=True, run=again)
-    assert worker.run_job(fresh, worker.ReportWriter(reports, fresh.digest)) == ("done", again, "")
-    assert [json.loads(line)["run"] for line in reports.getvalue().splitlines()] == ["", "", again]
-    assert len((tmp_path / again / "sessions.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
@@ -68,12 +55,6 @@ def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
     assert whole is not None
     assert whole.summary["rounds"] == 3
     assert len([*tmp_path.glob("*.damaged1")]) == 1
-
-
-def test_other_sources_are_refused(tmp_path: Path) -> None:
-    report = run_here(replace(job(tmp_path), source="old"))
-    assert report.state == "failed"
-    assert "other sources of vefl_sim" in report.error
 
 
 @pytest.mark.slow
@@ -104,7 +85,7 @@ def test_a_job_that_is_killed_or_stopped_saves_and_is_continued(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_worker_ends_when_its_input_is_closed(tmp_path: Path) -> None:
-    process = start("-m", "vefl_sim.sweep.worker", stdin=subprocess.PIPE, stderr=None)
+    process = start("-m", "vefl_sim.sweep.job", stdin=subprocess.PIPE, stderr=None)
     assert process.stdin
     assert process.stdout
     process.stdin.write(json.dumps(asdict(job(tmp_path, with_settings(POINT, "run.rounds=500")))) + "\n")

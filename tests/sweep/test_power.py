@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vefl_sim.sweep.paired import differences, half_width
-from vefl_sim.sweep.power import detectable, deviation, power, seeds_needed, seeds_sentence
+from vefl_sim.sweep.paired import detectable, differences, half_width, power, seeds_needed, seeds_sentence
 
 
 @pytest.mark.parametrize(("effect", "seeds"), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10), (2.0, 5), (50.0, 2)])
@@ -37,11 +36,6 @@ def test_the_smallest_difference_that_is_found() -> None:
         found = detectable(0.02, seeds)
         assert seeds_needed(1.001 * found, 0.02) == seeds
         assert (seeds_needed(0.999 * found, 0.02) or 0) > seeds
-
-
-def test_the_spread_is_that_of_the_pairs() -> None:
-    pairs = pd.Series([0.1, 0.4, 0.2])
-    assert deviation(half_width(pairs), 3) == pytest.approx(pairs.std(ddof=1))
 
 
 def table(*values: list[float]) -> pd.DataFrame:

@@ -4,24 +4,19 @@ import math
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from vefl_sim.cli.progress import PipedConsole
-from vefl_sim.cli.sweep_progress import SweepProgress
-from vefl_sim.core.errors import BadInput, RunInterrupted
+from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Report
+from vefl_sim.sweep.job import Job, Pool, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
-from vefl_sim.sweep.pool import Pool
-from vefl_sim.sweep.runner import Runner, SweepWatcher
-from vefl_sim.sweep.tasks import Tasks
+from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks
 
 
 class ScriptedPool(Pool):
@@ -30,23 +25,19 @@ class ScriptedPool(Pool):
     def __init__(self, **script: list[str]) -> None:
         super().__init__(1)
         self._script = script
-        self.jobs: list[Job] = []
+        self.started: list[str] = []
         self.needed: list[float] = []
         self.closed = False
-
-    @property
-    def started(self) -> list[str]:
-        return [job.digest for job in self.jobs]
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         return not running
 
     def start(self, job: Job, needed_mb: float) -> None:
-        self.jobs.append(job)
+        self.started.append(job.digest)
         self.needed.append(needed_mb)
         states: Any = self._script.get(job.digest) or ["done"]
         end = Report(job.digest, states.pop(0), error="some, reason", peak_mb=700.0)
-        for report in (Report(job.digest), Report(job.digest, share=0.5, run=f"run-{len(self.jobs)}"), end):
+        for report in (Report(job.digest), Report(job.digest, share=0.5), end):
             self._reports.put(report)
 
     def close(self) -> None:
@@ -70,7 +61,7 @@ def run(sweep: Sweep, out: Path, pool: ScriptedPool) -> tuple[Tasks, pd.DataFram
     """Run a sweep; returns its tasks and its index."""
     index = Index.of(sweep, out)
     tasks = Tasks.of([index], out)
-    Runner(tasks, [index], out, pool, SweepWatcher()).run()
+    Runner(tasks, pool, SweepWatcher()).run()
     return tasks, pd.read_csv(index.file)
 
 
@@ -110,17 +101,6 @@ def test_how_a_point_ends(
     assert {*again.started} == {*digests(sweep)}  # there are no run directories, so none counts as done
 
 
-def test_a_fresh_run_whose_process_dies_is_resumed(sweep: Sweep, tmp_path: Path) -> None:
-    _, long, _ = digests(sweep)
-    pool, index = ScriptedPool(**{long: ["died"]}), Index.of(sweep, tmp_path)
-    tasks = Tasks.of([index], tmp_path)
-    tasks.start_afresh()
-    Runner(tasks, [index], tmp_path, pool, SweepWatcher()).run()
-    assert all(job.fresh for job in pool.jobs)
-    assert [job.run for job in pool.jobs if job.digest == long] == ["", "run-1"]
-    assert [job.run for job in pool.jobs if job.digest != long] == ["", ""]
-
-
 def test_an_index_that_cannot_be_written_is_reported_before_anything_runs(sweep: Sweep, tmp_path: Path) -> None:
     (tmp_path / "sweeps").touch()
     pool = ScriptedPool()
@@ -133,19 +113,9 @@ def test_a_point_of_two_sweeps_is_run_once(sweep: Sweep, tmp_path: Path) -> None
     other = Sweep("other", sweep.points[:2])
     indexes = [Index.of(each, tmp_path) for each in (sweep, other)]
     pool = ScriptedPool()
-    Runner(Tasks.of(indexes, tmp_path), indexes, tmp_path, pool, SweepWatcher()).run()
+    Runner(Tasks.of(indexes, tmp_path), pool, SweepWatcher()).run()
     assert len(pool.started) == 3
     assert [len(pd.read_csv(index.file)) for index in indexes] == [3, 2]
-
-
-def test_a_stopped_sweep_keeps_its_points_waiting(sweep: Sweep, tmp_path: Path) -> None:
-    pool, index = ScriptedPool(), Index.of(sweep, tmp_path)
-    stopped_runner = Runner(Tasks.of([index], tmp_path), [index], tmp_path, pool, SweepWatcher())
-    stopped_runner._stop.made = True
-    with pytest.raises(RunInterrupted, match="the same command continues"):
-        stopped_runner.run()
-    assert pool.started == []
-    assert pd.read_csv(index.file)["status"].tolist() == ["waiting"] * 3
 
 
 def test_remaining_time(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +130,7 @@ def test_remaining_time(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
         assert tasks.left_s() == pytest.approx(factor * alone)
     tasks.workers, tasks.slowdown = 3, 1.0
     assert tasks.left_s() == long.wall_time_s
-    short.entry.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0  # of an earlier session
+    short.entry.status, short.pace_s, short.share = "done", 2 * short.wall_time_s, 1.0
     assert tasks.left_s() == pytest.approx(2 * long.wall_time_s)
 
 
@@ -169,23 +139,11 @@ def test_a_compilation_is_not_counted_into_the_speed(sweep: Sweep, monkeypatch: 
     tasks = Tasks.of([Index(Path("none"), sweep)], Path("none"))
     [_, long, _] = tasks
     now = iter([100.0, 102.0, 104.0])
-    monkeypatch.setattr("vefl_sim.sweep.tasks.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("vefl_sim.sweep.runner.time.monotonic", lambda: next(now))
     long.mark_running()
     for share in (0.0, 0.1, 0.1, 0.2, 0.3):
         long.advance(share)
     assert tasks.factor == pytest.approx(20.0 / long.wall_time_s)
-
-
-def test_the_remaining_time_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress = SweepProgress(PipedConsole(), None)
-    shown = []
-    for now_s, left_s in ((1000.0, 200.0), (1001.0, 18_000.0), (1002.0, 1600.0), (1400.0, 1200.0), (1401.0, 0.0)):
-        monkeypatch.setattr("vefl_sim.cli.sweep_progress.time.monotonic", lambda now_s=now_s: now_s)
-        shown.append(progress._left(SimpleNamespace(left_s=lambda left_s=left_s: left_s)))
-    assert shown[0] == "3:20"
-    assert shown[1] < "8:30"
-    assert shown[-1] == "0:00"
-    assert abs(int(shown[3].split(":")[0]) - 20) <= 1
 
 
 def test_a_part_of_the_script_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

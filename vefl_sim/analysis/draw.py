@@ -1,13 +1,23 @@
-"""Draw figures from Python, as the command `figure` does."""
+"""Draw figures from Python, as the command `figure` does, and the figure of a comparison."""
 
 from pathlib import Path
+from typing import Any
 
-from vefl_sim.analysis.figures.comparison import draw_comparison
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from vefl_sim.analysis.figures.chart import Chart
 from vefl_sim.analysis.figures.drawing import draw_figure
+from vefl_sim.analysis.figures.layout import Group
+from vefl_sim.analysis.figures.measures import y_name
+from vefl_sim.analysis.figures.names import with_symbols
+from vefl_sim.analysis.figures.panel import STYLE, draw_panel, legend_below
+from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.overview import draw_overview
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import Comparison
 from vefl_sim.sweep.points import Sweep, load_sweep
+from vefl_sim.sweep.results.result import RunMeasurements
 from vefl_sim.sweep.results.store import FOLDER, Store
 
 
@@ -32,3 +42,31 @@ def draw(
     stored = Path(what).parent / FOLDER
     store = Store(stored) if stored.is_dir() else None
     return [*draw_figure(load_sweep(what), Path(out), folder, store).files]
+
+
+def draw_comparison(comparison: Comparison, folder: Path | None = None) -> Path:
+    """Draw cost, delivered share and accuracy or other metric, in comparison.png next to the table or in `folder`."""
+    titles: dict[FigureKind, str] = {"cost": "CDF of the cost per round", "p_suc": "CCDF of the delivered share"}
+    if comparison.metric:
+        titles["accuracy"] = f"Test {comparison.metric.name}"
+    charts = {title: chart for kind, title in titles.items() if len((chart := compared(comparison, kind)).rows)}
+    with rc_context(STYLE):
+        figure = Figure(figsize=(4.2 * len(charts), 3.5), layout="constrained")
+        lines: dict[str, Any] = {}
+        for axes, (title, chart) in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts.items(), strict=True):
+            lines |= draw_panel(axes, chart)
+            axes.set(title=title, ylabel=with_symbols(y_name(chart.request, chart.metric)))
+        legend_below(figure, lines)
+        if len(comparison.seeds) > 1:
+            figure.suptitle(f"mean ± s.d. of {len(comparison.seeds)} seeds", fontsize=9)
+        path = (folder or comparison.path) / "comparison.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
+    return path
+
+
+def compared(comparison: Comparison, kind: FigureKind) -> Chart:
+    """One line per variant: mean and standard deviation over the seeds."""
+    runs = comparison.by_label().items()
+    groups = [Group("", label, dict(enumerate(map(RunMeasurements, own)))) for label, own in runs]
+    return Chart(Request(kind=kind), groups)

@@ -10,9 +10,8 @@ import numpy as np
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import cores
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Targets
 from vefl_sim.learning.datasets.kinds import rule_mse
@@ -92,16 +91,13 @@ def evaluate(run: Run, model: TrainedModel, data: str | None = None, folder: Pat
     require_same_parts(run.path, *(part for part in parts_of(run, model, data) if part[0] in of_the_run))
     if data is not None:
         return [_score(model, "test", data_of(_with_data(experiment, model.card, data, folder), Streams(1)), data)]
-    streams, held_out, traffic = Streams(experiment.run.seed), experiment.data.validation_samples, _traffic_of(run)
-    dataset = data_of(experiment, streams, traffic)
-    split, note = "validation" if held_out else "test", _rule_note(experiment.data, dataset)
-    scores = [_score(model, split, dataset, rule_note=note)]
-    if held_out:
+    streams, traffic = Streams(experiment.run.seed), _traffic_of(run)
+    splits = [("test", experiment)]
+    if experiment.data.validation_samples:
         table = experiment.data.model_copy(update={"validation_samples": 0})
-        whole = experiment.model_copy(update={"data": table})
-        dataset = data_of(whole, streams, traffic)
-        scores.append(_score(model, "test", dataset, rule_note=_rule_note(experiment.data, dataset)))
-    return scores
+        splits = [("validation", experiment), ("test", experiment.model_copy(update={"data": table}))]
+    datasets = ((split, data_of(of_split, streams, traffic)) for split, of_split in splits)
+    return [_score(model, split, ds, rule_note=_rule_note(experiment.data, ds)) for split, ds in datasets]
 
 
 def _rule_note(data: DataTable, dataset: Dataset) -> str:
@@ -148,9 +144,10 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
         )
     targets, note = _targets(dataset, card, name or dataset.name)
     loss: Loss = load_part("learning.loss", card.loss)
-    counts, pixels = (card.classes or 0) <= _MAX_CLASSES, card.scaling or PIXELS
-    samples = dataset.test_inputs, targets
-    evaluator = Evaluator(model.module, samples, card.classes, loss, counts=counts, pixels=pixels)
+    inputs, counts = dataset.test_inputs, (card.classes or 0) <= _MAX_CLASSES
+    if card.scaling and card.scaling != PIXELS:  # that of another version
+        inputs = card.scaling(inputs.astype(np.float32))
+    evaluator = Evaluator(model.module, (inputs, targets), card.classes, loss, counts=counts)
     evaluation = evaluator.evaluate(model.model)
     names = card.class_names or tuple(map(str, range(card.classes or 0)))
     described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"

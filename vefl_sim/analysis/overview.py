@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from vefl_sim.analysis.figures.drawing import write_files
-from vefl_sim.analysis.figures.style import STYLE, file_contents
+from vefl_sim.analysis.figures.panel import STYLE, file_contents
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.measurements import RunMeasurements, floats
+from vefl_sim.sweep.results.result import RunMeasurements, floats
 
 _DARK, _BLUE, _RED, _GREEN, _STREET, _GREY = "#22303c", "#4a6fa5", "#c0392b", "#1b7f4b", "#d9dee3", "#a9b4bd"
 _OUTCOMES = {

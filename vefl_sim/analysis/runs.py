@@ -1,16 +1,14 @@
 """Lists the runs in a folder, and finds a run by its name."""
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
-from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet import require_footer
 from vefl_sim.experiment.complaints import shortened, shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
@@ -18,7 +16,7 @@ from vefl_sim.experiment.plugins import part_names
 from vefl_sim.learning.metric import Metric, common_metric, metric_of_summary
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.lock import is_locked
-from vefl_sim.records.run_directory import MAIN_TABLES, Run
+from vefl_sim.records.run_directory import Run
 
 _USUAL_FOLDER = Path("runs")
 _FIRST_RUN = "python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
@@ -45,62 +43,32 @@ def list_runs(out: Path) -> list[RunOverview]:
     """All runs in a folder; the most recently written run is last."""
     if not out.is_dir():
         raise RunNotFound(f"{out} is not a folder: name the folder that contains the runs.")
-    folders = [path for path in out.iterdir() if _may_be_run(path)]
+    folders = [path for path in out.iterdir() if isfile(path / "resolved.toml")]
     return sorted(map(_overview, folders), key=lambda run: -run.age_s)
 
 
-def _may_be_run(path: Path) -> bool:
-    """Whether a folder is a run directory, or cannot be looked into."""
-    try:
-        return (path / "resolved.toml").is_file()
-    except OSError:
-        return True
-
-
 def _overview(path: Path) -> RunOverview:
-    written = max(_modified(file) for file in (path, *_entries(path), *_entries(path / "checkpoints")))
     state, summary, experiment = "damaged", dict[str, Any](), None
     with suppress(VeflError, OSError, ValueError):  # of another version, or damaged: still listed
         run = Run(path)
         experiment = run.experiment
-        if run.is_done:
-            _seek_tables(run)
-        summary = run.summary
+        summary = run.require_complete() if run.is_done else run.summary
         state = "damaged" if run.loss else run.state
     metric = metric_of_summary(experiment.learning.loss, summary) if experiment else None
     result = metric.of_summary("last", summary) if metric else None
-    planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - written)
+    rounds = figure if isinstance(figure := summary.get("rounds"), int) else None
+    planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - _written(path))
     known = metric if result is not None else None
-    return RunOverview(path.name, state, _number(summary.get("rounds")), planned, known, result, age_s, experiment)
+    return RunOverview(path.name, state, rounds, planned, known, result, age_s, experiment)
 
 
-def _seek_tables(run: Run) -> None:
-    """Raise RunNotFound, OSError or ValueError if a finished run lacks a main table, or the end of one.
-
-    `verify` also checks what is in them; here, that would take most of the time.
-    """
-    for name in MAIN_TABLES:
-        for file in run.files(name):
-            with open_file(file) as table:
-                require_footer(table)
-
-
-def _number(figure: object) -> Any:
-    """A figure of the summary, or None if it is not a number."""
-    return figure if isinstance(figure, int | float) else None
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
-
-
-def _modified(path: os.PathLike[str]) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:  # the run may still be running and replace its files
-        return 0.0
+def _written(path: Path) -> float:
+    """When a file of a run was last written; the run may still replace its files meanwhile."""
+    times = [0.0]
+    for folder in (path, path / "checkpoints"):
+        with suppress(OSError):
+            times += [file.stat().st_mtime for file in (folder, *folder.iterdir())]
+    return max(times)
 
 
 def find_run(name: str, out: Path = _USUAL_FOLDER, *, unfinished: bool = False) -> Run:
@@ -128,20 +96,15 @@ def _refuse_sweep(name: str, out: Path, unfinished: bool) -> None:
 
     if not (table := find_table(name, out)):
         return
-    runs = [f"{_from_here(path)} ({words})" for path, words in SweepSource(table).choices.items()]
+    here = Path.cwd()  # paths are shown as they can be typed
+    choices = SweepSource(table).choices.items()
+    runs = [f"{path.relative_to(here) if path.is_relative_to(here) else path} ({words})" for path, words in choices]
     if not runs:
         raise RunNotFound(f"{name} is a sweep or comparison, not a run, and none of its runs is there: run it first.")
     more = f" … and {len(runs) - _MOST_RUNS} more, which `report {name}` lists" if len(runs) > _MOST_RUNS else ""
     whole = " To complete all of them, run its TOML file again." if unfinished else ""
-    raise RunNotFound(
-        f"{name} is a sweep or comparison, not a run: choose one of its runs: "
-        f"{', '.join(runs[:_MOST_RUNS])}{more}.{whole}"
-    )
-
-
-def _from_here(path: Path) -> Path:
-    """A path as it can be typed: relative, if it is below the current directory."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    shown_runs = ", ".join(runs[:_MOST_RUNS])
+    raise RunNotFound(f"{name} is a sweep or comparison, not a run: choose one of its runs: {shown_runs}{more}.{whole}")
 
 
 def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:

@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.plugins import declaration, is_part
@@ -13,6 +13,31 @@ from vefl_sim.learning.datasets.kinds import Rule
 from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.run_directory import Run
 from vefl_sim.records.totals import energy_text
+
+if TYPE_CHECKING:  # slow to import, and not needed for a run without lost grants
+    import pandas as pd
+
+
+class GrantCounts(NamedTuple):
+    """How many grants were used, one for each CV and slot in which it sent, and how many of them were lost."""
+
+    used: int = 0
+    lost: int = 0
+
+    @classmethod
+    def of(cls, outages: "pd.DataFrame") -> "GrantCounts":
+        """Count the grants in rows of the table `outages`; one above the capacity of its slot is lost."""
+        return cls(int(outages["tx_slots"].sum()), int(outages["lost_slots"].sum()))
+
+    @property
+    def lost_share(self) -> float:
+        """Share of the grants that were lost; 0 if there were none."""
+        return self.lost / self.used if self.used else 0.0
+
+    @property
+    def lost_text(self) -> str:
+        """How many grants of how many were lost, for example "8,789 of 67,969"."""
+        return f"{self.lost:,} of {self.used:,}"
 
 
 def summary_lines(run: Run, rule: Rule | None = None) -> Iterator[str]:
@@ -41,7 +66,7 @@ def _figures(run: Run, rule: Rule | None) -> Iterator[tuple[str, str]]:
         f"time (plus {summary['prepare_s']:.1f} s for preparation)",
     )
     yield "updates", f"{summary['updates_delivered']} of {summary['updates_ordered']} delivered; lost: {causes}"
-    if _is_asynchronous(summary):
+    if summary["mean_staleness"] or summary["server_steps"] > summary["rounds"]:  # a scheme without rounds
         left = summary["updates_delivered"] - summary["updates_applied"]
         yield (
             "server",
@@ -81,10 +106,14 @@ def _grants(run: Run) -> str:
     """What became of the grants, in runs that can lose some; empty if their table is missing."""
     if not run.experiment.radio.csi_delay_slots:
         return ""
-    try:
-        return GrantCounts.of(run.table("outages")).line
-    except RunNotFound:  # the other figures are known without it
-        return ""
+    with suppress(RunNotFound):  # the other figures are known without it
+        grants = GrantCounts.of(run.table("outages"))
+        if grants.lost:
+            return (
+                f"{grants.lost_text} lost ({grants.lost_share:.1%}), because they were above the capacity of their slot"
+            )
+        return f"none of {grants.used:,} lost" if grants.used else ""
+    return ""
 
 
 def why_empty(run: Run) -> str:
@@ -103,11 +132,6 @@ def why_empty(run: Run) -> str:
     if radio.csi_delay_slots and not radio.csi_margin_db and "time" in dict(ineligible.most_common(1)):
         words += "; plans count only on grants that arrive (radio.csi_delay_slots), so try radio.csi_margin_db = 3"
     return words
-
-
-def _is_asynchronous(summary: dict[str, Any]) -> bool:
-    """Whether the scheme has no rounds: updates are stale, or there are more server steps than windows."""
-    return bool(summary["mean_staleness"]) or summary["server_steps"] > summary["rounds"]
 
 
 def _audit(summary: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The timeline of a run for Perfetto, the trace viewer at ui.perfetto.dev: tracks for the server, the gNB and every CV.
 
     server   rounds; orders, aggregations and evaluations as instants; CVs in coverage
-    gNB      times in which it has updates to receive; queue, power and pRBs
+    gNB      counters of the uplink: queue, power and pRBs
     CV n     times in coverage; in them training, waiting and upload of each order; losses and refusals as instants
 
 Arrows lead from an order to its training, its upload, and its aggregation or loss. The counters of the uplink are as
@@ -9,22 +9,22 @@ exact as what the run recorded: slots, bins of 50 ms, or only events. The integr
 case.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
 
 from vefl_sim.analysis.events import Event, Order, orders_in, outcome_of, rows_of
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import BadInput, CannotWrite, first_line, printable
 from vefl_sim.core.files import atomic_file
 from vefl_sim.protocol.trace import DEPARTURES
+from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
-from vefl_sim.records.upload_bins import BIN_NS
 
 _ENDINGS = (".perfetto-trace", ".pftrace")
 _REFUSALS = {"cv_passed_over": "passed over", "cv_ineligible": "ineligible"}
@@ -37,6 +37,7 @@ _DECISIONS = {
 _NOT_NOTES = {"id", "cause", "time_ns", "kind", "actor", "cv"}
 _LAST_ID = 1 << 63  # after every event of its instant
 _MAX_TEXT = 200  # characters of a name or a value; a run may come from anywhere
+_Place = tuple[int, int]  # a time in ns and the id of an event, which orders what happens at the same time
 
 
 def write_timeline(run: Run, file: Path | None = None, rounds: range | None = None) -> Path:
@@ -48,7 +49,7 @@ def write_timeline(run: Run, file: Path | None = None, rounds: range | None = No
     path = file or run.path / (name + _ENDINGS[0])
     if not path.name.endswith(_ENDINGS):
         raise BadInput(f"{path} cannot be written: the name of a timeline must end with {' or '.join(_ENDINGS)}.")
-    content = _Timeline(run, rounds).drawn().serialized()
+    content = _Timeline(run, rounds).drawn()
     try:
         with atomic_file(path) as partial:
             partial.write_bytes(content)
@@ -58,95 +59,11 @@ def write_timeline(run: Run, file: Path | None = None, rounds: range | None = No
     return path
 
 
-class _Mark(NamedTuple):
-    """Something on a track: the begin or end of a slice, an instant, or a value of a counter."""
-
-    time_ns: int
-    id: int  # of the event, which orders what happens at the same time
-    type: str
-    track: int
-    name: str = ""
-    notes: Mapping[str, Any] = MappingProxyType({})  # values that Perfetto shows, by their names
-    flows: Sequence[int] = ()  # arrows lead from one slice or instant of a flow to the next
-    ended: Sequence[int] = ()
-    value: float = 0.0
-
-
-class _Trace:
-    """Tracks, and the marks on them."""
-
-    def __init__(self) -> None:
-        self._tracks = list[tuple[str, int, str]]()
-        self._marks = list[_Mark]()
-
-    def track(self, name: str, parent: int = 0, *, unit: str = "") -> int:
-        """Add a track below its earlier siblings; one with a unit is a counter. Returns its number."""
-        self._tracks.append((name, parent, unit))
-        return len(self._tracks)
-
-    def slice(
-        self, track: int, name: str, begin: Event, end: Event | None, notes: dict[str, Any], flows: Sequence[int] = ()
-    ) -> None:
-        """Add a slice within those around it; without an end it is drawn to the end of the trace."""
-        self._marks.append(_Mark(begin["time_ns"], begin["id"], "SLICE_BEGIN", track, name, notes, flows))
-        if end is not None:
-            self._marks.append(_Mark(end["time_ns"], end["id"], "SLICE_END", track))
-
-    def instant(
-        self,
-        track: int,
-        name: str,
-        at: Event,
-        notes: dict[str, Any],
-        flows: Sequence[int] = (),
-        ended: Sequence[int] = (),
-    ) -> None:
-        """Add an instant, at which the flows `ended` end."""
-        self._marks.append(_Mark(at["time_ns"], at["id"], "INSTANT", track, name, notes, flows, ended))
-
-    def count(self, track: int, values: pd.Series) -> None:
-        """Set a counter to these values, at the times that are their index."""
-        self._marks += [
-            _Mark(time_ns, 0, "COUNTER", track, value=value)
-            for time_ns, value in zip(values.index.tolist(), values.tolist(), strict=True)
-        ]
-
-    def serialized(self) -> bytes:
-        """The trace in Perfetto's format, with marks in the order of time."""
-        from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
-
-        trace = Trace()
-        for number, (name, parent, unit) in enumerate(self._tracks, 1):
-            track = trace.packet.add().track_descriptor
-            track.uuid, track.name, track.sibling_order_rank = number, _text(name), number
-            track.child_ordering = TrackDescriptor.EXPLICIT
-            if parent:
-                track.parent_uuid = parent
-            if unit:
-                track.counter.unit_name = unit
-        for mark in sorted(self._marks, key=itemgetter(0, 1)):
-            packet = trace.packet.add(timestamp=mark.time_ns, trusted_packet_sequence_id=1)
-            event = packet.track_event
-            event.type, event.track_uuid = TrackEvent.Type.Value(f"TYPE_{mark.type}"), mark.track
-            if mark.type == "COUNTER":
-                event.double_counter_value = mark.value
-            elif mark.type != "SLICE_END":
-                event.name = _text(mark.name)
-                event.flow_ids.extend(mark.flows)
-                event.terminating_flow_ids.extend(mark.ended)
-                for name, value in mark.notes.items():
-                    kind = {str: "string", bool: "bool", int: "int"}.get(type(value), "double")
-                    shown = _text(value) if kind == "string" else value
-                    event.debug_annotations.add(name=name, **{f"{kind}_value": shown})
-        content: bytes = trace.SerializeToString()
-        return content
-
-
 class _Timeline:
     """The events of a run, or of some of its rounds, and the tracks on which they are drawn."""
 
     def __init__(self, run: Run, rounds: range | None) -> None:
-        self.run, self.trace = run, _Trace()
+        self.run, self.trace, self.marks = run, Trace(), list[tuple[int, int, Any]]()
         self.all_events = sorted(rows_of(run.events), key=_place)
         self.all_orders = orders_in(self.all_events)
         flows = enumerate(self.all_orders, 1)
@@ -159,47 +76,81 @@ class _Timeline:
         self.first_ns = self.events[0]["time_ns"] if rounds else 0
         self.last_ns = self.events[-1]["time_ns"] if self.events else 0
 
-    def drawn(self) -> _Trace:
-        """The trace with all tracks."""
-        trace = self.trace
-        top = trace.track(self.run.path.resolve().name)
-        server, gnb, cvs = (trace.track(name, top) for name in ("server", "gNB", "CVs"))
+    def drawn(self) -> bytes:
+        """The trace in Perfetto's format: all tracks, then their marks in the order of time."""
+        top = self._track(self.run.path.resolve().name)
+        server, gnb, cvs = (self._track(name, top) for name in ("server", "gNB", "CVs"))
         visits = [*self._visits()]
-        numbers = {event["cv"] for event in (*self.events, *(entered for entered, _ in visits))} - {None}
-        tracks = {cv: trace.track(f"CV {cv}", cvs) for cv in sorted(numbers)}
+        numbers = {event["cv"] for event in (*self.events, *(entered for entered, *_ in visits))} - {None}
+        tracks = {cv: self._track(f"CV {cv}", cvs) for cv in sorted(numbers)}
         self._counter(server, "CVs in coverage", "CVs", coverage_changes(self.all_events))
         for name, unit, changes in _uplink_changes(self.run, self.all_orders):
             self._counter(gnb, name, unit, changes)
         self._rounds(server)
         self._decisions(server)
-        self._reception(gnb)
-        for entered, left in visits:
-            trace.slice(tracks[entered["cv"]], "in coverage", entered, left, _notes(entered))
+        for entered, begin, end in visits:
+            self._slice(tracks[entered["cv"]], "in coverage", begin, end, _notes(entered))
         for event in self.events:
             if event["kind"] in _REFUSALS:
-                trace.instant(tracks[event["cv"]], _REFUSALS[event["kind"]], event, _notes(event))
+                self._instant(tracks[event["cv"]], _REFUSALS[event["kind"]], event, _notes(event))
         for flow, order in self.orders.items():
             self._order(tracks[order["training_ordered"]["cv"]], flow, order)
-        return trace
+        for time_ns, _, event in sorted(self.marks, key=itemgetter(0, 1)):
+            self.trace.packet.add(timestamp=time_ns, trusted_packet_sequence_id=1, track_event=event)
+        content: bytes = self.trace.SerializeToString()
+        return content
+
+    def _track(self, name: str, parent: int = 0, *, unit: str = "") -> int:
+        """Add a track below its earlier siblings; one with a unit is a counter. Returns its number."""
+        number = len(self.trace.packet) + 1
+        track = self.trace.packet.add().track_descriptor
+        track.uuid, track.name, track.sibling_order_rank = number, _text(name), number
+        track.child_ordering = TrackDescriptor.EXPLICIT
+        if parent:
+            track.parent_uuid = parent
+        if unit:
+            track.counter.unit_name = unit
+        return number
+
+    def _mark(self, at: _Place, kind: int, track: int, **more: Any) -> None:
+        self.marks.append((*at, TrackEvent(type=kind, track_uuid=track, **more)))
+
+    def _slice(
+        self, track: int, name: str, begin: _Place, end: _Place | None, notes: dict[str, Any], flows: Sequence[int] = ()
+    ) -> None:
+        """Add a slice within those around it; without an end it is drawn to the end of the trace."""
+        annotations = _annotations(notes)
+        kind = TrackEvent.TYPE_SLICE_BEGIN
+        self._mark(begin, kind, track, name=_text(name), debug_annotations=annotations, flow_ids=flows)
+        if end is not None:
+            self._mark(end, TrackEvent.TYPE_SLICE_END, track)
+
+    def _instant(self, track: int, name: str, at: Event, notes: dict[str, Any], **flows: Sequence[int]) -> None:
+        """Add an instant; `flow_ids` lead on from it, `terminating_flow_ids` end at it."""
+        annotations = _annotations(notes)
+        self._mark(_place(at), TrackEvent.TYPE_INSTANT, track, name=_text(name), debug_annotations=annotations, **flows)
 
     def _counter(self, parent: int, name: str, unit: str, changes: pd.Series) -> None:
         """A counter that sums up changes, within the time that is drawn; what rounding leaves of a sum counts as 0."""
-        total = changes.groupby(level=0).sum().cumsum()
+        total = changes.set_axis(changes.index.astype("int64")).groupby(level=0).sum().cumsum()
         total[total.abs() < 1e-9 * changes.abs().max()] = 0.0
         before = total.loc[: self.first_ns]
         start = pd.Series({self.first_ns: before.iloc[-1] if len(before) else 0.0})
         shown = pd.concat([start, total.loc[self.first_ns + 1 : self.last_ns]])
-        self.trace.count(self.trace.track(name, parent, unit=unit), shown[shown != shown.shift()])
+        track = self._track(name, parent, unit=unit)
+        shown = shown[shown != shown.shift()]
+        for time_ns, value in zip(shown.index.tolist(), shown.tolist(), strict=True):
+            self._mark((time_ns, 0), TrackEvent.TYPE_COUNTER, track, double_counter_value=value)
 
     def _rounds(self, server: int) -> None:
         """Rounds, or windows where there are none, with their rows in the rounds table if they have ended."""
         rows = {row["round"]: row for row in rows_of(self.run.rounds)}
-        ended = {event["round"]: event for event in self.events if event["kind"] == "round_ended"}
+        ended = {event["round"]: _place(event) for event in self.events if event["kind"] == "round_ended"}
         for event in self.events:
             if event["kind"] == "round_started":
                 k = event["round"]
                 name = f"{'round' if event['version'] is None else 'window'} {k}"
-                self.trace.slice(server, name, event, ended.get(k), _notes(rows.get(k, event)))
+                self._slice(server, name, _place(event), ended.get(k), _notes(rows.get(k, event)))
 
     def _decisions(self, server: int) -> None:
         """Orders and aggregations, those of one instant together, and evaluations."""
@@ -210,39 +161,22 @@ class _Timeline:
             together = [*group]
             flows = [numbers[event["id"]] for event in together if event["id"] in numbers]
             if name == "orders":
-                self.trace.instant(server, name, together[0], {"count": len(together)}, flows=flows)
+                self._instant(server, name, together[0], {"count": len(together)}, flow_ids=flows)
             else:
-                self.trace.instant(server, name, together[-1], _notes(together[-1]), ended=flows)
+                self._instant(server, name, together[-1], _notes(together[-1]), terminating_flow_ids=flows)
 
-    def _reception(self, gnb: int) -> None:
-        """Times in which at least one update is offered and neither received nor lost."""
-        offered = [order for order in self.orders.values() if "upload_offered" in order]
-        changes = [(order["upload_offered"], 1) for order in offered]
-        changes += [(outcome, -1) for order in offered if (outcome := outcome_of(order))]
-        queued, since, notes = 0, Event(), dict[str, float]()
-        for event, change in sorted(changes, key=lambda pair: _place(pair[0])):
-            if not queued:
-                since, notes = event, {"updates": 0, "bits": 0.0}
-            queued += change
-            notes["updates"] += change > 0
-            notes["bits"] += event["bits"] if change < 0 else 0.0
-            if not queued:
-                self.trace.slice(gnb, "receiving", since, event, notes)
-        if queued:
-            self.trace.slice(gnb, "receiving", since, None, notes)
-
-    def _visits(self) -> Iterator[tuple[Event, Event]]:
-        """The times of each CV in coverage, from an event to another, cut to the time that is drawn."""
-        inside, visits = dict[int, Event](), list[tuple[Event, Event]]()
+    def _visits(self) -> Iterator[tuple[Event, _Place, _Place]]:
+        """The event with which each visit of a CV to coverage begins; its begin and end, cut to the time drawn."""
+        first, last = (self.first_ns, 0), (self.last_ns, _LAST_ID)
+        inside, visits = dict[int, Event](), list[tuple[Event, _Place]]()
         for event in self.all_events:
             if event["kind"] == "coverage_entered":
                 inside[event["cv"]] = event
             elif event["kind"] in DEPARTURES:
-                visits.append((inside.pop(event["cv"]), event))
-        first, last = {"time_ns": self.first_ns, "id": 0}, {"time_ns": self.last_ns, "id": _LAST_ID}
+                visits.append((inside.pop(event["cv"]), (event["time_ns"], _LAST_ID)))
         for entered, left in (*visits, *((entered, last) for entered in inside.values())):
-            if entered["time_ns"] <= self.last_ns and left["time_ns"] >= self.first_ns:
-                yield max(entered, entered | first, key=_place), min(left | {"id": _LAST_ID}, last, key=_place)
+            if _place(entered) <= last and left >= first:
+                yield entered, max(_place(entered), first), min(left, last)
 
     def _order(self, track: int, flow: int, order: Order) -> None:
         """Training, waiting for pRBs if that took time, and the upload of an order, as far as it got; and its loss."""
@@ -259,59 +193,68 @@ class _Timeline:
             result = _notes(outcome) | {"energy_j": _transmit_j(order)} if outcome else {}
             phases.append(("upload", started, outcome, _notes(offered or started) | result | applied))
         for name, begin, end, notes in phases:
-            self.trace.slice(track, f"{name}, lost" if lost and end is lost else name, begin, end, notes, [flow])
+            shown = f"{name}, lost" if lost and end is lost else name
+            self._slice(track, shown, _place(begin), _place(end) if end else None, notes, [flow])
         if lost:
-            self.trace.instant(track, f"lost: {lost['reason']}", lost, _notes(lost), ended=[flow])
+            self._instant(track, f"lost: {lost['reason']}", lost, _notes(lost), terminating_flow_ids=[flow])
 
 
 def coverage_changes(events: Iterable[Event]) -> pd.Series:
     """Changes of the number of CVs in coverage, by their times."""
     signs = {"coverage_entered": 1.0} | dict.fromkeys(DEPARTURES, -1.0)
-    return _changes((event["time_ns"], signs[event["kind"]]) for event in events if event["kind"] in signs)
+    shown = [event for event in events if event["kind"] in signs]
+    return pd.Series([signs[event["kind"]] for event in shown], [event["time_ns"] for event in shown], float)
 
 
 def _uplink_changes(run: Run, orders: Sequence[Order]) -> Iterator[tuple[str, str, pd.Series]]:
     """Name, unit and changes of what the uplink does: bits in the queue, power, and pRBs where they are recorded."""
     recorded, slot_ns = run.experiment.trace.slots, run.experiment.slots.slot_ns
-    queued = [order for order in orders if "upload_offered" in order]
-    lost = [order["update_lost"] for order in queued if "update_lost" in order]
-    queue = [_changes((order["upload_offered"]["time_ns"], order["upload_offered"]["bits"]) for order in queued)]
-    queue.append(_changes((event["time_ns"], -event["bits_left"]) for event in lost))
-    if recorded not in ("full", "uploads"):
-        outcomes = [outcome for order in queued if (outcome := outcome_of(order))]
-        received = _changes((event["time_ns"], -event["bits"]) for event in outcomes)
-        yield "queue, whole updates until their outcome", "bit", pd.concat([*queue, received])
-        yield "transmit power, mean over each upload", "W", _changes(_mean_power(orders))
-        return
-    rows = run.table("slots" if recorded == "full" else "uploads")
     if recorded == "full":
-        start_ns, width_ns, share, names = rows["slot"] * slot_ns, slot_ns, pd.Series(1.0, rows.index), ("", "")
-        sent = rows["bits_left"].clip(upper=rows["rate_bps"] * to_s(slot_ns))
-        left = [(event["cv"], event["time_ns"] // slot_ns) for event in lost if event["time_ns"] % slot_ns]
-        sent = sent.mask(pd.MultiIndex.from_frame(rows[["cv", "slot"]]).isin(left), 0.0)  # energy, but no bits
+        rows = run.table("slots")
+        times = {"start": rows["slot"] * slot_ns, "end": (rows["slot"] + 1) * slot_ns}
+        spans = pd.DataFrame({**times, "power_w": rows["power_w"], "prbs": rows["prbs"]})
+        levels, names = rows.assign(time_ns=spans["start"]), ("queue", "transmit power", "pRBs used")
+    elif recorded == "uploads":
+        rows = run.table("uploads")
+        times = {"start": rows["time_ns"], "end": rows["time_ns"] + BIN_NS}
+        share = rows["slots"] * slot_ns / BIN_NS
+        spans = pd.DataFrame({**times, "power_w": share * rows["power_w"], "prbs": share * rows["prbs"]})
+        levels = rows.assign(time_ns=spans["end"])
+        names = ("queue, every 50 ms", "transmit power, mean over 50 ms", "pRBs used, mean over 50 ms")
     else:
-        start_ns, width_ns, share = rows["time_ns"], BIN_NS, rows["slots"] * slot_ns / BIN_NS
-        sent, names = rows["bits"], (", every 50 ms", ", mean over 50 ms")
-    yield f"queue{names[0]}", "bit", pd.concat([*queue, -sent.set_axis(start_ns + width_ns)])
-    for name, unit, column in (("transmit power", "W", "power_w"), ("pRBs used", "pRBs", "prbs")):
-        value = (share * rows[column]).astype(float)
-        pulses = [value.set_axis(start_ns), -value.set_axis(start_ns + width_ns)]
-        yield f"{name}{names[1]}", unit, pd.concat(pulses)
+        spans, levels = pd.DataFrame(_mean_power(orders), columns=["start", "end", "power_w"]), pd.DataFrame()
+        names = ("queue, whole updates until their outcome", "transmit power, mean over each upload", "")
+    yield names[0], "bit", _queue_changes(orders, levels)
+    for name, unit, column in zip(names[1:], ("W", "pRBs"), spans.columns[2:], strict=False):
+        value = spans[column].astype(float)
+        yield name, unit, pd.concat([value.set_axis(spans["start"]), -value.set_axis(spans["end"])])
 
 
-def _mean_power(orders: Iterable[Order]) -> Iterator[tuple[int, float]]:
-    """Changes of the transmit power if each upload has its mean power from its first slot to its outcome."""
+def _queue_changes(orders: Sequence[Order], levels: pd.DataFrame) -> pd.Series:
+    """Changes of the bits in the queue; `levels`: recorded `bits_left` of CVs at `time_ns`.
+
+    A level counts while an update of the CV is offered, and neither received nor lost.
+    """
+    queued = [order for order in orders if "upload_offered" in order]
+    offers = [(order["upload_offered"], 1) for order in queued]
+    ends = [(outcome, 0) for order in queued if (outcome := outcome_of(order))]
+    names = ["time_ns", "cv", "bits_left", "queued"]
+    known = [(event["time_ns"], event["cv"], is_open * event["bits"], is_open) for event, is_open in (*ends, *offers)]
+    rows = pd.concat([levels.reindex(columns=names), pd.DataFrame(known, columns=names)]).astype(float)
+    rows = rows.sort_values("time_ns", kind="stable")  # at the same time: levels, outcomes, offers
+    is_event = rows["queued"].notna()
+    rows = rows[is_event | (rows.groupby("cv")["queued"].ffill() == 1)]
+    changes = rows.groupby("cv")["bits_left"].diff().fillna(rows["bits_left"])
+    return changes.set_axis(rows["time_ns"])
+
+
+def _mean_power(orders: Iterable[Order]) -> Iterator[tuple[int, int, float]]:
+    """First slot, outcome and mean transmit power of each upload that has ended."""
     for order in orders:
         started, outcome = order.get("upload_started"), outcome_of(order)
         if started and outcome and outcome["time_ns"] > started["time_ns"]:
             power_w = _transmit_j(order) / to_s(outcome["time_ns"] - started["time_ns"])
-            yield started["time_ns"], power_w
-            yield outcome["time_ns"], -power_w
-
-
-def _changes(changes: Iterable[tuple[int, float]]) -> pd.Series:
-    pairs = [*changes]
-    return pd.Series([change for _, change in pairs], pd.Index([time_ns for time_ns, _ in pairs], dtype="int64"), float)
+            yield started["time_ns"], outcome["time_ns"], power_w
 
 
 def _compute_j(order: Order) -> float:
@@ -335,12 +278,20 @@ def _notes(row: Event) -> dict[str, Any]:
     }
 
 
+def _annotations(notes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Values that Perfetto shows, by their names, as its messages."""
+    kinds = {str: "string_value", bool: "bool_value", int: "int_value"}
+    return [
+        {"name": name, kinds.get(type(value), "double_value"): _text(value) if isinstance(value, str) else value}
+        for name, value in notes.items()
+    ]
+
+
 def _is_in(rounds: range | None, event: Event) -> bool:
     return rounds is None or event["round"] in rounds
 
 
-def _place(event: Event) -> tuple[int, int]:
-    """Sort key by time; at the same time, in the order of the trace."""
+def _place(event: Event) -> _Place:
     return event["time_ns"], event["id"]
 
 

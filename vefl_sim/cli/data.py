@@ -1,16 +1,14 @@
 """The commands `data get`, `data list` and `data show`."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vefl_sim.cli.sweep import Settings
 from vefl_sim.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 # As in main.py, heavy imports happen inside the commands.
 
@@ -19,43 +17,13 @@ data = typer.Typer(
 )
 
 Parent = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir", help="Folder that contains one folder per data set. Default: the user's cache.", show_default=False
-    ),
+    Path | None, typer.Option("--dir", help="Folder that contains one folder per data set. Default: the user's cache.")
 ]
-
-
-class Bar:
-    """The progress bar of one attempt to download a file, with the interface that pooch expects."""
-
-    def __init__(self, progress: "Progress", name: str) -> None:
-        self._progress, self._task = progress, progress.add_task(name, total=None)
-
-    @property
-    def total(self) -> float | None:
-        """Size of the file in bytes; None if the server does not report it."""
-        return self._progress.tasks[self._task].total
-
-    @total.setter
-    def total(self, size_bytes: float) -> None:
-        self._progress.update(self._task, total=size_bytes or None, completed=0)
-
-    def update(self, size_bytes: float) -> None:
-        """Advance the bar by the number of bytes received."""
-        self._progress.advance(self._task, size_bytes)
-
-    def reset(self) -> None:
-        """Set the bar back to zero; pooch does this at the end before it fills the bar completely."""
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        """Leave the finished bar on the screen."""
 
 
 @data.command("get")
 def get(
-    kind: Annotated[str, typer.Argument(help="Data set: mnist, fashion-mnist, cifar10 or gtsrb.", show_default=False)],
+    kind: Annotated[str, typer.Argument(help="Data set: mnist, fashion-mnist, cifar10 or gtsrb.")],
     parent: Parent = None,
 ) -> None:
     """Download a data set and check the digest of every file; correct files are not downloaded again."""
@@ -68,7 +36,13 @@ def get(
     files, folder = files_of(kind), (parent or downloads()) / kind
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        download(files, folder, lambda name: Bar(progress, name))
+
+        def shown(name: str, size: int | None) -> Callable[[int], None]:
+            """A new bar for each attempt."""
+            task = progress.add_task(name, total=size)
+            return lambda received: progress.advance(task, received)
+
+        download(files, folder, shown)
     print(f"{kind} is complete in {folder}")
     if parent:
         print(f'to use it in an experiment, set data.kind = "{kind}" and data.dir = "{folder}"')
@@ -93,14 +67,11 @@ def list_(parent: Parent = None) -> None:
 
 @data.command("show")
 def show(
-    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
+    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.")],
     settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Picture to write (.png, .pdf or .svg). Default: <run.name>-data.png in the current folder.",
-            show_default=False,
-        ),
+        typer.Option(help="Picture to write (.png, .pdf or .svg). Default: <run.name>-data.png in the current folder."),
     ] = None,
 ) -> None:
     """Print how many samples of each class every CV holds, and draw a picture of it."""

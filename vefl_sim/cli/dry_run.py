@@ -4,7 +4,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -14,38 +13,14 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.totals import Tally, energy_text
-from vefl_sim.simulation.scenario import Scenario, build_scenario
+from vefl_sim.simulation.scenario import build_scenario
 from vefl_sim.simulation.simulation import Simulation
 
 _ROUNDS = 3  # the first round includes compilation, so only the later ones are timed
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Estimated wall time, payments, energy and disk space of a whole run."""
-
-    scenario: Scenario
-    wall_s: float
-    cost: float
-    energy_j: float
-    disk_bytes: float
-    warnings: tuple[str, ...] = ()
-
-    def lines(self) -> list[str]:
-        """Return the estimate as printable lines."""
-        experiment = self.scenario.experiment
-        return [
-            f"{experiment.rounds} rounds of {experiment.vefl.round_s:g} s, {len(self.scenario.shards)} CVs, "
-            f"{self.scenario.payload_bits / 1e3:.1f} kbit per update",
-            f"about {self.wall_s:.0f} s of wall time and {self.disk_bytes / 1e6:.1f} MB of disk on this machine",
-            f"about {self.cost:.0f} units paid to the CVs (plans may spend "
-            f"at most {experiment.rounds * experiment.vefl.budget:.0f}) and {energy_text(self.energy_j)} of CV energy",
-            *(f"warning: {sentence}" for sentence in self.warnings),
-        ]
-
-
-def estimate(experiment: Experiment) -> Estimate:
-    """Prepare the run, simulate its first rounds in a temporary directory, and extrapolate to the whole run."""
+def estimate(experiment: Experiment) -> Iterator[str]:
+    """Prepare the run, simulate its first rounds in a temporary directory, and yield lines about the whole run."""
     began = time.perf_counter()
     scenario = build_scenario(experiment)
     prepared_s = time.perf_counter() - began
@@ -63,16 +38,19 @@ def estimate(experiment: Experiment) -> Estimate:
         simulation.recorder.commit()
         written = sum(file.stat().st_size for file in Path(directory).iterdir())
     later = ends[2:] or ends[1:]
-    per_round = (ends[-1] - ends[-1 - len(later)]) / len(later)
-    factor = experiment.rounds / simulated
-    return Estimate(
-        scenario=scenario,
-        wall_s=prepared_s + (ends[1] - ends[0]) + per_round * (experiment.rounds - 1),
-        cost=tally.cost * factor,
-        energy_j=tally.energy_j * factor,
-        disk_bytes=written * factor,
-        warnings=tuple(_warnings(experiment, reports)),
+    per_round_s = (ends[-1] - ends[-1 - len(later)]) / len(later)
+    wall_s = prepared_s + (ends[1] - ends[0]) + per_round_s * (experiment.rounds - 1)
+    factor, most = experiment.rounds / simulated, experiment.rounds * experiment.vefl.budget
+    yield (
+        f"{experiment.rounds} rounds of {experiment.vefl.round_s:g} s, {len(scenario.shards)} CVs, "
+        f"{scenario.payload_bits / 1e3:.1f} kbit per update"
     )
+    yield f"about {wall_s:.0f} s of wall time and {written * factor / 1e6:.1f} MB of disk on this machine"
+    yield (
+        f"about {tally.cost * factor:.0f} units paid to the CVs (plans may spend at most {most:.0f}) and "
+        f"{energy_text(tally.energy_j * factor)} of CV energy"
+    )
+    yield from (f"warning: {sentence}" for sentence in _warnings(experiment, reports))
 
 
 def _warnings(experiment: Experiment, reports: list[RoundReport]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,13 +17,9 @@ Parts = Annotated[
     typer.Option(help="Folder in which user-defined parts are searched first, instead of the current directory."),
 ]
 
-if TYPE_CHECKING:
-    from vefl_sim.records.run_directory import Run
-
 
 def runs(
-    folder: Annotated[Path | None, typer.Argument(help="Folder of the runs, as --out.", show_default=False)] = None,
-    out: Out = Path("runs"),
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the runs, as --out.")] = None, out: Out = Path("runs")
 ) -> None:
     """List all runs: state, scheme, seed, rounds, accuracy, age and the keys that differ; the newest run is last."""
     from vefl_sim.analysis.runs import run_lines
@@ -54,13 +50,17 @@ def report(
 
     from vefl_sim.analysis.report.page import write_report
     from vefl_sim.analysis.runs import find_run
-    from vefl_sim.analysis.sweep_report.page import write_sweep_report
     from vefl_sim.analysis.sweep_report.source import find_table
 
     if out.suffix == ".html":
         raise BadInput(f"--out {out} must be the folder of the runs: name the file to write with --to.")
     table = find_table(what, out)
-    path = write_sweep_report(table, to) if table else write_report(find_run(what, out), to)
+    if table:
+        from vefl_sim.analysis.sweep_report.page import write_sweep_report  # imports matplotlib, which takes time
+
+        path = write_sweep_report(table, to)
+    else:
+        path = write_report(find_run(what, out), to)
     _print([str(path)])
     if show:
         webbrowser.open(path.resolve().as_uri())
@@ -108,10 +108,7 @@ def evaluate(
         _print(score.lines())
 
 
-def verify(
-    run: RunName,
-    out: Out = Path("runs"),
-) -> None:
+def verify(run: RunName, out: Out = Path("runs")) -> None:
     """Check the files of a run: digests, sums, payments and constraints C1–C6."""
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.verify.verification import finding_lines
@@ -166,6 +163,7 @@ def trace(
     from vefl_sim.analysis.verify.verification import blaming_damage
     from vefl_sim.analysis.why import how_to_choose
     from vefl_sim.analysis.why import why as explain
+    from vefl_sim.protocol.trace import KINDS
 
     rounds = None if round is None else _rounds(round)
     if perfetto and (why or csv or any(option is not None for option in (cv, kind, from_s, to_s))):
@@ -179,7 +177,12 @@ def trace(
         if not found.is_checked:
             print("# not checked: the run has recorded no digests of its tables", file=sys.stderr)
         if perfetto:
-            _write_timeline(found, file, rounds)
+            from vefl_sim.analysis.timeline import write_timeline
+
+            path = write_timeline(found, file, rounds)
+            size = f"{path.stat().st_size / 1e6:.1f} MB"
+            page = "https://ui.perfetto.dev, which reads it in the browser and uploads nothing"
+            _print([f"{path} ({size}): open it at {page}"])
             return
         recorded = found.events
         require_known(recorded, cv, rounds)
@@ -188,7 +191,9 @@ def trace(
                 raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))
             _print(explain(found, cv=cv, round=rounds.start))
             return
-        events = select(recorded, cv=cv, round=rounds, kind=_known_kind(kind), between_s=(from_s, to_s))
+        if kind is not None and kind not in KINDS:
+            raise BadInput(f"--kind {kind}: there is no such event kind: choose one of {', '.join(KINDS)}.")
+        events = select(recorded, cv=cv, round=rounds, kind=kind, between_s=(from_s, to_s))
         if events.empty:
             print("# no events match the filters", file=sys.stderr)
         if csv:
@@ -200,8 +205,7 @@ def trace(
 def check(
     what: Annotated[str, typer.Argument(help="Model to check: radio or mobility.")],
     duration_s: Annotated[
-        float,
-        typer.Option("--duration", min=1.0, help="For mobility: duration of the simulated traffic in s."),
+        float, typer.Option("--duration", min=1.0, help="For mobility: duration of the simulated traffic in s.")
     ] = 2000.0,
 ) -> None:
     """Compare the radio or mobility model with published reference values and print the differences."""
@@ -229,26 +233,9 @@ def _print(lines: Iterable[str]) -> None:
         print(printable(line))
 
 
-def _write_timeline(run: "Run", file: Path | None, rounds: range | None) -> None:
-    from vefl_sim.analysis.timeline import write_timeline
-
-    path = write_timeline(run, file, rounds)
-    size = f"{path.stat().st_size / 1e6:.1f} MB"
-    _print([f"{path} ({size}): open it at https://ui.perfetto.dev, which reads it in the browser and uploads nothing"])
-
-
 def _rounds(text: str) -> range:
     """The rounds of --round: one number, or a range like 2-5."""
     match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text, re.ASCII)
     if not match or (rounds := range(int(match[1]), int(match[2] or match[1]) + 1)).start >= rounds.stop:
         raise BadInput(f"--round {text}: write a number or a range, for example --round 3 or --round 2-5.")
     return rounds
-
-
-def _known_kind(kind: str | None) -> str | None:
-    """Return the event kind unchanged, or raise BadInput if no such kind exists."""
-    from vefl_sim.protocol.trace import KINDS
-
-    if kind is not None and kind not in KINDS:
-        raise BadInput(f"--kind {kind}: there is no such event kind: choose one of {', '.join(KINDS)}.")
-    return kind

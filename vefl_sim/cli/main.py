@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from vefl_sim.cli.create import map_, new
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
-from vefl_sim.cli.maps import map_
-from vefl_sim.cli.new import new
-from vefl_sim.cli.sweep import Out, Settings, SweepOptions, Watch, compare, figure, read_watched, sweep
+from vefl_sim.cli.sweep import (
+    DryRun,
+    Out,
+    Quiet,
+    Seeds,
+    Settings,
+    SweepOptions,
+    Watch,
+    compare,
+    figure,
+    read_watched,
+    sweep,
+)
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
@@ -23,10 +34,7 @@ if TYPE_CHECKING:
 # Heavy imports (pydantic, jax, pandas, …) happen inside the commands, so that --help is fast.
 
 app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
+    add_completion=False, no_args_is_help=True, invoke_without_command=True, pretty_exceptions_enable=False
 )
 
 
@@ -65,29 +73,16 @@ def root(
 
 
 def run(
-    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.", show_default=False)],
+    experiment: Annotated[Path, typer.Argument(help="TOML file of the experiment.")],
     settings: Settings = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SEEDS",
-            help="Seeds to run the experiment with, or every variant of a comparison, for example 1,2,3 or 1-5.",
-        ),
-    ] = None,
+    seeds: Seeds = None,
     watch: Watch = None,
-    out: Annotated[Path, typer.Option(help="Folder in which the run directory is created.")] = Path("runs"),
+    out: Out = Path("runs"),
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run again, in a new directory, even if this run is done.")
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the experiment with all defaults, and estimate time, disk space and cost; "
-            "of a comparison, list the runs with their states and estimate the wall time.",
-        ),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run an experiment; resume it if it was stopped, or print its summary if it is already done."""
     from vefl_sim.experiment.toml import load
@@ -100,8 +95,7 @@ def run(
         file = compared_with_itself(file)
     if "compare" in file.tables and "sweep" not in file.tables:
         from vefl_sim.cli.progress import showing_steps
-        from vefl_sim.sweep.points import load_sweep
-        from vefl_sim.sweep.seeds import parse_seeds
+        from vefl_sim.sweep.points import load_sweep, parse_seeds
 
         chosen = None if seeds is None else parse_seeds(seeds)
         options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
@@ -125,7 +119,7 @@ def resume(
     parts: Parts = None,
     watch: Watch = None,
     out: Out = Path("runs"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Resume a stopped or killed run from its last checkpoint."""
     from vefl_sim.analysis.runs import find_run, part_lines
@@ -199,9 +193,8 @@ def _dry_run(experiment: "Experiment") -> None:
     print(to_toml(experiment))
     print("# simulating the first rounds to estimate the cost …", file=sys.stderr)
     with warnings_told(lambda sentence: print(f"# warning: {sentence}")):
-        estimated = estimate(experiment)
-    for line in estimated.lines():
-        print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
+        for line in estimate(experiment):
+            print(f"# {line}")  # a TOML comment, so that the output is a valid experiment file
 
 
 def replace_unwritable_characters() -> None:

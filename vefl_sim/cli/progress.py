@@ -1,4 +1,4 @@
-"""Progress display of a run: one live line on a terminal, plain lines otherwise."""
+"""Progress displays of a run and of a sweep: live lines on a terminal, plain lines otherwise."""
 
 import os
 import sys
@@ -15,14 +15,17 @@ from vefl_sim.core.clock import to_s
 from vefl_sim.core.progress import heard_by
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.kinds import Rule, rule_mse
-from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.metric import metric_of
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.records.checkpoint import Checkpoint
 from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.scenario import Scenario, make_scheme
+from vefl_sim.sweep.runner import PointTask, SweepWatcher, Tasks
 
 _QUIET_S = 10.0  # between two lines about the preparation, without a terminal
+_MOST_SHOWN = 12  # running points listed, one line each
+_OVERVIEW_EVERY_S = 60.0  # without a terminal: time between two overview lines of a sweep
+_STATES = ("done", "running", "waiting", "stopped", "failed")
 _REPEAT_S = 20.0  # between two lines about the same step of other work, without a terminal
 
 
@@ -85,12 +88,13 @@ class RunProgress:
 
     def round(self, report: RoundReport) -> None:
         """Print one line: round, simulated time, speed, delivered updates, accuracy or other metric, remaining time."""
-        if report.evaluation:
-            self._result = f" | {_evaluation_text(self._loss, report.evaluation)}"
+        if (found := report.evaluation) and (text := _metric_text(self._loss, found.accuracy, found.loss)):
+            self._result = f" | {text}"
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in report.outcomes)
         rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
-        speed, left = self._pace(wall_s, self._done_share(report.round, to_s(report.end_ns)), to_s(report.end_ns))
+        done = report.round / self._rounds if self._fixed else to_s(report.end_ns) / self._duration_s
+        speed, left = self._pace(wall_s, done, to_s(report.end_ns))
         what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
             f"{what} {rounds} | {to_s(report.end_ns):7.1f} s simulated | {speed:6.2f} s/s"
@@ -107,10 +111,6 @@ class RunProgress:
         spent_s = wall_s - began_s
         return (time_s - first_s) / spent_s, clock(max(0.0, spent_s * (1 - done) / (done - before)))
 
-    def _done_share(self, rounds: int, time_s: float) -> float:
-        """Share of the run that is done after so many rounds or simulated seconds."""
-        return rounds / self._rounds if self._fixed else time_s / self._duration_s
-
     def _show(self, line: str, keep: bool = False) -> None:
         self._shown_s = time.monotonic()
         if self._live is not None and not keep:
@@ -119,11 +119,77 @@ class RunProgress:
             self._console.show(line)
 
 
-def _evaluation_text(loss: str, evaluation: Evaluation) -> str:
-    """The metric of an evaluation with its name."""
-    metric = metric_of(loss, has_accuracy=evaluation.accuracy is not None)
-    value = metric.value(evaluation.accuracy, evaluation.loss)
-    return f"{metric.name} {'–' if value is None else metric.text(value)}"
+def _metric_text(objective: str, accuracy: float | None, loss: float | None) -> str:
+    """The number by which a run is judged, with its name; empty if there is none."""
+    metric = metric_of(objective, has_accuracy=accuracy is not None)
+    value = metric.value(accuracy, loss)
+    return "" if value is None else f"{metric.name} {metric.text(value)}"
+
+
+class SweepProgress(SweepWatcher):
+    """Prints each point that ends, and the remaining time of the sweep."""
+
+    def __init__(self, console: "PipedConsole", live: Live | None) -> None:
+        self._console, self._live, self._last_s = console, live, time.monotonic()
+        self.warnings: list[str] = []
+
+    def changed(self, tasks: Tasks, task: PointTask) -> None:
+        """Print one line for a point that ended or will be tried again; a started point only updates the overview."""
+        entry = task.entry
+        if entry.status == "running":
+            self.ticked(tasks)
+            return
+        count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
+        outcome = _waiting(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_result(task)}"
+        self._print(f"{count} {outcome} | {clock(tasks.left_s())} left")
+
+    def warned(self, task: PointTask, sentence: str) -> None:
+        """Print a warning about a point, and keep it for the end."""
+        self.warnings.append(f"warning {task.point.title}: {sentence}")
+        self._print(self.warnings[-1])
+
+    def ticked(self, tasks: Tasks) -> None:
+        """Update the overview of the sweep and the list of running points."""
+        if self._live:
+            lines = [self._overview(tasks), *_running(tasks)]
+            self._live.update(Text("\n".join(lines), overflow="ellipsis", no_wrap=True))
+        elif time.monotonic() - self._last_s >= _OVERVIEW_EVERY_S:
+            self._print(self._overview(tasks))
+
+    def stopping(self) -> None:
+        """Confirm the stop request; called from a signal handler, where only a plain write is safe."""
+        if not self._console.quiet:
+            os.write(2, b"\nstopping after the current rounds; interrupt again to stop immediately\n")
+
+    def _overview(self, tasks: Tasks) -> str:
+        counts = [f"{len(some)} {status}" for status in _STATES if (some := tasks.having(status))]
+        return f"{len(tasks)} points: {', '.join(counts)} | {clock(tasks.left_s())} left"
+
+    def _print(self, line: str) -> None:
+        self._last_s = time.monotonic()
+        self._console.show(line)
+
+
+def _running(tasks: Tasks) -> Iterator[str]:
+    running = tasks.having("running")
+    for task in running[:_MOST_SHOWN]:
+        yield f"  {task.share:4.0%} {task.point.title} | {clock(tasks.factor * task.left_s)} left"
+    if len(running) > _MOST_SHOWN:
+        yield f"  … and {len(running) - _MOST_SHOWN} more"
+
+
+def _waiting(task: PointTask) -> str:
+    what = "retried" if task.deaths else "waiting"
+    return f"{what:7} {task.point.title}: {task.entry.error}"
+
+
+def _result(task: PointTask) -> str:
+    entry = task.entry
+    if entry.status == "failed":
+        return f": {entry.error}"
+    text = _metric_text(task.point.experiment.learning.loss, entry.accuracy, entry.loss)
+    wall = "" if entry.wall_s is None else f", {clock(entry.wall_s)}"
+    return f", {text}{wall}" if text else wall
 
 
 @contextmanager

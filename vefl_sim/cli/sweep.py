@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE",
-        help="TOML files that define a sweep (table sweep) or a comparison (tables compare).",
-        show_default=False,
+        metavar="FILE", help="TOML files that define a sweep (table sweep) or a comparison (tables compare)."
     ),
 ]
 Settings = Annotated[
@@ -40,8 +38,17 @@ Watch = Annotated[
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option(metavar="SEEDS", help="Seeds to use instead of those in the files, for example 1,2,3 or 1-5."),
+    typer.Option(metavar="SEEDS", help="Seeds to run with, instead of those in the file, for example 1,2,3 or 1-5."),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the experiment with all defaults, or list the points of a sweep or comparison with their states; "
+        "and estimate the wall time, and for an experiment disk space and cost.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Out = Annotated[Path, typer.Option(help="Folder that contains the run directories.")]
 
 
@@ -78,11 +85,10 @@ def sweep(
             metavar="WHERE",
             help="Dask cluster to use: the address of its scheduler (tcp://…), or local-cluster to start one on this "
             "machine. Default: processes on this machine, without Dask.",
-            show_default=False,
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Points to run in parallel. Default: one per core.", show_default=False)
+        int | None, typer.Option(min=1, help="Points to run in parallel. Default: one per core.")
     ] = None,
     restart: Annotated[
         bool,
@@ -91,16 +97,13 @@ def sweep(
             help="Start a new index if that of the sweep is of another version of vefl_sim; the old one is kept.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list the points with their states and estimate the wall time.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
-    from vefl_sim.analysis.figures.drawing import require_drawable
+    from vefl_sim.analysis.figures.layout import require_drawable
     from vefl_sim.cli.progress import showing_steps
-    from vefl_sim.sweep.points import load_sweep
-    from vefl_sim.sweep.seeds import parse_seeds
+    from vefl_sim.sweep.points import load_sweep, parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
@@ -126,20 +129,15 @@ def read_watched(path: Path, watchers: Sequence[str]) -> "ExperimentFile":
 
 def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
     """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
-    from vefl_sim.cli.progress import clock, live_display, showing_steps
-    from vefl_sim.cli.sweep_progress import SweepProgress
+    from vefl_sim.cli.progress import SweepProgress, clock, live_display, showing_steps
     from vefl_sim.core.memory import cores, slowdown
     from vefl_sim.sweep.index import Index
-    from vefl_sim.sweep.runner import Runner, pool_for
-    from vefl_sim.sweep.tasks import Tasks
+    from vefl_sim.sweep.runner import Runner, Tasks, pool_for
 
     out, console = options.out, options.console
     with showing_steps(options.quiet):
         indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
-        tasks = Tasks.of(indexes, out)
-    if options.fresh:
-        tasks.start_afresh()
-
+        tasks = Tasks.of(indexes, out, fresh=options.fresh)
     tasks.workers = options.workers or cores()
     tasks.slowdown = slowdown(tasks.workers) if options.on is None else 1.0
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
@@ -157,12 +155,11 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
         console.show(f"about {clock(tasks.left_s())} on {pool}")
         with live_display(console) as live:
             progress = SweepProgress(console, live)
-            Runner(tasks, indexes, out, pool, progress).run()
+            Runner(tasks, pool, progress).run()
         for warning in progress.warnings:
             console.show(warning)
     else:
-        for index in indexes:
-            index.write({digest: task.entry for digest, task in tasks.by_digest.items()})
+        tasks.write_indexes()
     console.show(
         f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}"
     )
@@ -188,7 +185,7 @@ def compare(sweep: "Sweep", options: SweepOptions) -> None:
 def _show_comparison(comparison: "Comparison", options: SweepOptions, detect: float | None) -> None:
     """Print the table of a comparison, draw its figure and write the files."""
     from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.figures.comparison import draw_comparison
+    from vefl_sim.analysis.draw import draw_comparison
 
     files = comparison.write()
     for line in comparison_lines(comparison, detect):
@@ -205,7 +202,6 @@ def figure(
             metavar="FILE|RUN",
             help="TOML files that define a sweep or a comparison; or run directories, or the beginnings of their names "
             "in --out.",
-            show_default=False,
         ),
     ],
     settings: Settings = None,
@@ -213,17 +209,13 @@ def figure(
     out: Out = Path("runs"),
     to: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder to write the files to. Default: <out>/figures/<name>; for a run, its directory.",
-            show_default=False,
-        ),
+        typer.Option(help="Folder to write the files to. Default: <out>/figures/<name>; for a run, its directory."),
     ] = None,
     results: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Folder of stored results, used for points without a run. Default: results, next to the file.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -231,14 +223,12 @@ def figure(
 
     Exit code 1: drawn, but points are missing.
     """
-    from vefl_sim.analysis.figures.drawing import IncompleteFigure, draw_figure
-    from vefl_sim.analysis.figures.report import drawing_lines
+    from vefl_sim.analysis.figures.drawing import IncompleteFigure, draw_figure, drawing_lines
     from vefl_sim.analysis.overview import draw_overview
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.sweep_report.source import find_table
-    from vefl_sim.sweep.points import load_sweep
+    from vefl_sim.sweep.points import load_sweep, parse_seeds
     from vefl_sim.sweep.results.store import FOLDER, Store
-    from vefl_sim.sweep.seeds import parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     if results and not results.is_dir():

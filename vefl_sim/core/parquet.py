@@ -74,7 +74,7 @@ class ParquetFile:
     @cached_property
     def _file(self) -> Any:
         """The open file; a repeated text stays one, however long it is and however often it comes."""
-        texts = [field.name for field in self.schema if _fits(field.type, "text")]
+        texts = [field.name for field in self.schema if _kind(field.type) in _FITTING["text"]]
         return pq.ParquetFile(
             self.path, metadata=self._metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES, pre_buffer=False
         )
@@ -94,8 +94,8 @@ class ParquetFile:
     def read(self, schema: pa.Schema) -> pa.Table:
         """All rows, converted to this schema; other columns of the file are not read."""
         for column in schema:
-            found = [_kind_of_type(field.type) for field in self.schema if field.name == column.name]
-            if found not in ([_kind_of_type(column.type)], ["null"]):
+            found = [_kind(field.type) for field in self.schema if field.name == column.name]
+            if found not in ([_kind(column.type)], ["none"]):
                 raise BadInput(
                     f"{self.path} has no column {column.name} of {column.type}: it is damaged, or of another version."
                 )
@@ -121,7 +121,7 @@ class ParquetFile:
 
     def _require_bounded(self, schema: pa.Schema) -> int:
         """Raise BadInput if these columns need far more memory than the file has bytes; returns the most values."""
-        if other := next((field for field in schema if not _is_plain(field.type)), None):
+        if other := next((field for field in schema if _kind(field.type) == "other"), None):
             raise BadInput(f"{self.path}: column {other.name} holds {other.type}, not numbers or text: write it again.")
         rows, columns, most = self.num_rows, len(schema), _MIN_CELLS + _MAX_CELLS_PER_BYTE * self._size
         if rows * columns > most:
@@ -130,8 +130,6 @@ class ParquetFile:
 
     def _check_texts(self, column: Any) -> int:
         """Refuse a text that is too long; returns how many bytes all have together."""
-        if pa.types.is_null(column.type):
-            return 0
         import pyarrow.compute as pc  # slow to import, and not needed to list runs
 
         repeated = pa.types.is_dictionary(column.type)
@@ -160,13 +158,14 @@ class ParquetFile:
             )
         for name, kind in kinds.items():
             actual = self.schema.field(name).type
-            if not _fits(actual, kind):
+            if _kind(actual) not in _FITTING.get(kind, (kind,)):
                 raise BadInput(f"{self.path}: column {name} holds {actual}, not {_PLURALS[kind]}: convert it.")
 
     def _values(self, batch: Any, name: str, kind: ColumnKind, first_row: int) -> NDArray[Any]:
         column = batch.column(batch.schema.get_field_index(name))
         if kind == "text":
-            self._check_texts(column)
+            if _kind(column.type) == "text":
+                self._check_texts(column)
             if pa.types.is_dictionary(column.type):  # a repeated text is one object
                 places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
                 return np.asarray(_objects(column.dictionary)[places])
@@ -181,7 +180,7 @@ class ParquetFile:
 
 def _texts(table: pa.Table) -> list[Any]:
     """The chunks of all columns with text."""
-    return [chunk for column in table.columns if _fits(column.type, "text") for chunk in column.chunks]
+    return [chunk for column in table.columns if _kind(column.type) == "text" for chunk in column.chunks]
 
 
 def _objects(texts: Any) -> NDArray[Any]:
@@ -189,24 +188,19 @@ def _objects(texts: Any) -> NDArray[Any]:
     return np.array([*texts.to_pylist(), None], object)
 
 
-def _kind_of_type(arrow_type: Any) -> str:
-    """The name of an Arrow type without its number of bits, which other programs may change."""
-    return str(arrow_type).removeprefix("large_").rstrip("0123456789")
-
-
-def _is_plain(actual: Any) -> bool:
-    return any(_fits(actual, kind) for kind in ("number", "text", "boolean"))
-
-
+_KINDS = {
+    "integer": pa.types.is_integer,
+    "number": pa.types.is_floating,
+    "text": lambda actual: pa.types.is_string(actual) or pa.types.is_large_string(actual),
+    "boolean": pa.types.is_boolean,
+    "none": pa.types.is_null,  # of a column in which all values are missing
+}
+_FITTING = {"number": ("number", "integer", "none"), "text": ("text", "none")}
 _PLURALS = {"integer": "whole numbers", "number": "numbers", "text": "text", "boolean": "true or false"}
 
 
-def _fits(actual: Any, kind: ColumnKind) -> bool:
-    if pa.types.is_null(actual):
-        return kind in ("number", "text")  # a column in which all values are missing has no type
-    if kind == "number":
-        return bool(pa.types.is_floating(actual) or pa.types.is_integer(actual))
-    if kind == "text":
-        text = actual.value_type if pa.types.is_dictionary(actual) else actual
-        return bool(pa.types.is_string(text) or pa.types.is_large_string(text))
-    return bool(pa.types.is_integer(actual) if kind == "integer" else pa.types.is_boolean(actual))
+def _kind(actual: Any) -> str:
+    """What a column of this Arrow type holds, whatever its number of bits; "other" for lists, bytes and the like."""
+    if pa.types.is_dictionary(actual) and _kind(actual.value_type) == "text":
+        return "text"
+    return next((kind for kind, is_it in _KINDS.items() if is_it(actual)), "other")

@@ -31,12 +31,8 @@ class StopRequest:
 @contextmanager
 def stopping_at_once() -> Iterator[None]:
     """Treat every stop signal as Ctrl-C (KeyboardInterrupt) while the block runs."""
-    with _handling(_interrupt):
+    with _handling(signal.default_int_handler):
         yield
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -44,16 +40,11 @@ def _handling(handler: Any) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread only
         return
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [number for name in names if (number := getattr(signal, name, None)) and not _is_ignored(number)]
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]  # as SIGHUP under nohup
     previous = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
         for number, old_handler in zip(numbers, previous, strict=True):
             signal.signal(number, old_handler)
-
-
-def _is_ignored(number: int) -> bool:
-    """Whether this process ignores a signal, as it does SIGHUP under nohup."""
-    return signal.getsignal(number) is signal.SIG_IGN

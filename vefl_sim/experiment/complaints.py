@@ -25,8 +25,10 @@ def complaints_about(errors: Iterable[Any]) -> list[str]:
 
 def _sentence(error: Any) -> str:
     where, kind = error["loc"], error["type"]
+    if where == ("run",) and kind == "missing":
+        return 'The table [run] is missing: add it with a name, for example name = "first".'
     if kind == "missing" and len(where) < 3:
-        return _missing(where)
+        return f"{'.'.join(map(str, where))} is missing: add it."
     if kind == "extra_forbidden":
         return unknown(where)
     if len(where) == 1:
@@ -42,52 +44,19 @@ def _merged(first: str, error: Any) -> str:
     return first
 
 
-def _missing(where: tuple[Any, ...]) -> str:
-    if where == ("run",):
-        return 'The table [run] is missing: add it with a name, for example name = "first".'
-    return f"{'.'.join(map(str, where))} is missing: add it."
-
-
 def unknown(where: tuple[Any, ...]) -> str:
     """The sentence for an unknown table, or an unknown key of a table, with the closest name that exists."""
-    tables = Experiment.model_fields
-    if len(where) == 1:
-        for table, field in tables.items():
-            if where[0] in _keys(field.annotation):
-                return f"{where[0]} is a key of [{table}]: write it below the line [{table}]."
-        if scope := _not_modelled(where):
-            return f"[{where[0]}] is not a known table{scope}."
-        nearest = _nearest(where[0], [*tables, "compare", "sweep", "figure"])
-        shown = "[[compare]]" if nearest == "compare" else f"[{nearest}]"
-        return f"[{where[0]}] is not a known table; the nearest is {shown}."
-    table, key = where[0], where[1]
-    for other, field in tables.items():
-        if key in _keys(field.annotation):
-            return f"{table}.{key} is not a known key of [{table}]; did you mean {other}.{key}?"
-    if scope := _not_modelled([key]):
-        return f"{table}.{key} is not a known key of [{table}]{scope}."
-    nearest = _nearest(key, _keys(tables[table].annotation))
-    return f"{table}.{key} is not a known key of [{table}]; the nearest is {table}.{nearest}."
-
-
-_NOT_MODELLED = {
-    "several gNBs and handover": ("gnb", "gnbs", "cell", "cells", "handover", "sector", "sectors"),
-    "interference": ("interference", "interferers", "sinr"),
-    "modulation and coding, block errors and HARQ": ("mcs", "cqi", "bler", "harq", "modulation", "coding"),
-    "beams and several layers": ("mimo", "beam", "beams", "beamforming", "layers"),
-    "batteries and heat": ("battery", "batteries", "soc", "heat", "temperature"),
-    "privacy and security": ("privacy", "dp", "epsilon", "encryption", "secure", "security"),
-    "links between vehicles": ("sidelink", "v2v", "v2x", "platoon"),
-    "weather": ("weather", "rain"),
-}
-"""What experiments cannot ask for, with words that the name of a table or key for it would contain."""
-
-
-def _not_modelled(names: Iterable[Any]) -> str:
-    """The end of a sentence if an unknown name asks for something that is not modelled; else empty."""
-    words = {word for name in names for word in str(name).lower().replace("-", "_").split("_")}
-    asked = next((subject for subject, own in _NOT_MODELLED.items() if words & {*own}), "")
-    return asked and f"; not modelled: {asked} (docs/scope.md says what is)"
+    *table, name = where[:2]
+    tables = {known: _keys(field.annotation) for known, field in Experiment.model_fields.items()}
+    other = next((known for known, keys in tables.items() if name in keys), None)
+    if not table:
+        if other:
+            return f"{name} is a key of [{other}]: write it below the line [{other}]."
+        nearest = _nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*tables, "sweep", "figure"))])
+        return f"[{name}] is not a known table; the nearest is {nearest}."
+    own = table[0]
+    hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{_nearest(name, tables[own])}."
+    return f"{own}.{name} is not a known key of [{own}]; {hint}"
 
 
 def is_key(table: str, key: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
+from vefl_sim.experiment.kinds import FAMILIES
+
 PART_NAME = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 PartName = Annotated[str, Field(pattern=PART_NAME)]
 """`module:name` of a user-defined part."""
@@ -15,13 +17,13 @@ PartName = Annotated[str, Field(pattern=PART_NAME)]
 
 @dataclass(frozen=True)
 class OneOf:
-    """Restricts a key to the names of a family of kinds or, with `own`, to these and user-defined parts."""
+    """Restricts a TOML key to the built-in kinds of its family and, with `own`, to user-defined parts."""
 
-    family: Mapping[str, str]
+    key: str
     own: bool = True
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        names: Any = Literal[tuple(self.family)]
+        names: Any = Literal[tuple(FAMILIES[self.key])]
         return handler.generate_schema(names | PartName if self.own else names)
 
 

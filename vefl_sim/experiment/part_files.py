@@ -57,10 +57,9 @@ def load_module(key: str, part: str) -> ModuleType:
         raise ExperimentError(f'{key} = "{part}" is in Python itself, which has no parts: name a module of yours.')
     if (loaded := sys.modules.get(name)) is not None:
         return loaded
-    _search_current_directory()
     try:
         with suppress(ModuleNotFoundError):  # the import itself says what is missing
-            _require_outside_runs(key, part, *_find(name))
+            _trusted(key, part)
         return import_module(name)
     except ExperimentError:
         raise
@@ -73,12 +72,9 @@ def part_sources(key: str, part: str) -> dict[str, bytes]:
 
     Installed packages that it imports are left out, and vefl_sim, whose sources are digested as a whole.
     """
-    _search_current_directory()
     sources: dict[str, bytes] = {}
     try:
-        found = _find(part.partition(":")[0])
-        _require_outside_runs(key, part, *found)
-        for module in found:
+        for module in _trusted(key, part):
             _collect(module, sources)
         return sources
     except (ModuleNotFoundError, OSError) as error:
@@ -121,24 +117,25 @@ def _is_docstring(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _search_current_directory() -> None:
-    """Put the current directory on the path, where the script of an installed command does not have it."""
-    if _folder.get() is not None or "" in sys.path or (current := str(Path.cwd())) in sys.path:
-        return
-    if not run_directory_above(current):  # else libraries would find modules there that they import if they exist
+def _trusted(key: str, part: str) -> list[ModuleFile]:
+    """Find the module of a part and the packages above it; refused in a run directory, which may be a stranger's.
+
+    The current directory is put on the path, where the script of an installed command does not have it, unless it is in
+    a run: libraries would find modules there that they import if they exist.
+    """
+    current = str(Path.cwd())
+    if _folder.get() is None and not {"", current} & {*sys.path} and not run_directory_above(current):
         sys.path.append(current)
-
-
-def _require_outside_runs(key: str, part: str, *modules: ModuleFile) -> None:
-    """Refuse modules in a run directory, which may come from a stranger."""
-    places = [place for module in modules if not module.loaded for place in (module.file, *(module.folders or ()))]
-    for place in places:
-        if place is None or _is_installed(place) or (run := run_directory_above(place)) is None:
-            continue
-        raise ExperimentError(
-            f'{key} = "{part}": {place} is in {run}, a run directory (it holds {" or ".join(RUN_FILES)}), and no code '
-            "is loaded from a run: read it, and if you trust it, move it to a folder of your own."
-        )
+    found = _find(part.partition(":")[0])
+    for module in found:
+        for place in (module.file, *(module.folders or ())):
+            if module.loaded or place is None or _is_installed(place) or (run := run_directory_above(place)) is None:
+                continue
+            raise ExperimentError(
+                f'{key} = "{part}": {place} is in {run}, a run directory (it holds {" or ".join(RUN_FILES)}), and no '
+                "code is loaded from a run: read it, and if you trust it, move it to a folder of your own."
+            )
+    return found
 
 
 def _not_imported(key: str, part: str, error: Exception) -> ExperimentError:

@@ -156,22 +156,20 @@ def errors_of_declarations(key: str, name: str) -> Iterator[None]:
         raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
 
 
-_NUMBER, _COUNT = "a number from 0 on", "a whole number from 1 on"
-_FLAG, _KEYS, _FUNCTION = "True or False", "a list of keys", "a function or a staticmethod"
 _TESTS: dict[str, Callable[[Any], bool]] = {
+    "a list of keys": lambda value: isinstance(value, (list, tuple, set, frozenset)),
+    "a function or a staticmethod": callable,
+    "True or False": lambda value: isinstance(value, bool),
+    "a whole number from 1 on": lambda value: isinstance(value, int) and value >= 1,
+    "a number from 0 on": lambda value: isinstance(value, (int, float)) and 0 <= value < float("inf"),
     "text": lambda value: isinstance(value, str),
-    _NUMBER: lambda value: isinstance(value, (int, float)) and 0 <= value < float("inf"),
-    _COUNT: lambda value: isinstance(value, int) and value >= 1,
-    _FLAG: lambda value: isinstance(value, bool),
-    _KEYS: lambda value: isinstance(value, (list, tuple, set, frozenset)),
-    _FUNCTION: callable,
 }
 _DECLARATIONS = {
-    **dict.fromkeys(("unused_keys", "unused_environment"), _KEYS),
-    **dict.fromkeys(("unused_when", "contradictions", "no_cv_message"), _FUNCTION),
-    **dict.fromkeys(("selects", "trains_centrally"), _FLAG),
-    **dict.fromkeys(("train_samples", "test_samples", "side_px", "channels"), _COUNT),
-    **{"label": "text", "wall_s_per_s": _NUMBER},
+    **dict.fromkeys(("unused_keys", "unused_environment"), "a list of keys"),
+    **dict.fromkeys(("unused_when", "contradictions", "no_cv_message"), "a function or a staticmethod"),
+    **dict.fromkeys(("selects", "trains_centrally"), "True or False"),
+    **dict.fromkeys(("train_samples", "test_samples", "side_px", "channels"), "a whole number from 1 on"),
+    **{"wall_s_per_s": "a number from 0 on", "label": "text"},
 }
 """What a user-defined part can declare (docs/parts.md); other attributes of it mean nothing to the program."""
 

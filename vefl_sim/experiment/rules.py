@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from math import log10
 
 from vefl_sim.core.clock import to_ns
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
 from vefl_sim.experiment.unused_keys import is_used
 
@@ -58,8 +57,14 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             f'learning.momentum = {e.learning.momentum:g} needs learning.optimizer = "sgd", not '
             f'"{e.learning.optimizer}": remove one of the two keys.'
         )
-    if is_used(e, "learning.iterations_per_step"):
-        yield from _step_contradictions(e.learning)
+    merged, plain, given = e.learning.iterations_per_step, LearningTable(), e.learning
+    if merged > 1 and is_used(e, "learning.iterations_per_step"):
+        keys = ("optimizer", "momentum", "batch_size")
+        if changed := [f"learning.{key}" for key in keys if getattr(given, key) != getattr(plain, key)]:
+            yield (
+                f"learning.iterations_per_step = {merged} needs plain gradient steps on all samples: remove it, or "
+                f"{' and '.join(changed)}."
+            )
     for key, name in kinds_of(e):
         with errors_of_declarations(key, name):
             require_declarations(key, name)
@@ -95,13 +100,3 @@ def _radio_contradictions(e: Experiment) -> Iterator[str]:
             f'rat.method = "{e.rat.method}" optimizes powers, which radio.power = "open-loop" sets: use "auto", '
             '"exact" or a policy.'
         )
-
-
-def _step_contradictions(learning: LearningTable) -> Iterator[str]:
-    merged = f"learning.iterations_per_step = {learning.iterations_per_step}"
-    if learning.iterations_per_step > 1 and learning.optimizer != "sgd":
-        yield f'{merged} needs learning.optimizer = "sgd", not "{learning.optimizer}": remove one of the two keys.'
-    if learning.iterations_per_step > 1 and learning.momentum:
-        yield f"{merged} needs plain steps, not learning.momentum: remove one of the two keys."
-    if learning.iterations_per_step > 1 and learning.batch_size is not None:
-        yield f"{merged} needs steps on all samples, not learning.batch_size: remove one of the two keys."

@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
@@ -224,7 +224,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
                 f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or "
                 f"create an experiment with python -m vefl_sim map import (an .osm or .net.xml)."
             ) from None
-        raise ExperimentError(f"{path} is not valid TOML: {error}{_line_of(error, text)}.") from None
+        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
     except ValueError:
         problem = "has a number with thousands of digits, which no key can hold: shorten it"
         raise ExperimentError(f"{path} {problem}.") from None
@@ -242,28 +242,15 @@ def _require_shallow(tables: Any) -> None:
         raise RecursionError
 
 
-def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """The line at which TOML cannot be read, for the end of a sentence."""
-    found = re.search(r"at line (\d+)", str(error))
-    lines = text.splitlines()
-    return f": {shortened(lines[int(found[1]) - 1].strip())}" if found and int(found[1]) <= len(lines) else ""
-
-
 def override(tables: dict[str, Any], settings: Settings) -> None:
-    """Apply --set options to `tables` in place."""
+    """Apply --set options to `tables` in place; a key that one of them excludes is removed from the tables before."""
     settings = setting_texts(settings)
-    overridden = (_override(tables, setting) for setting in settings)
-    if problems := [*filter(None, overridden), *_rivals(settings)]:
+    for key, _, value in (setting.partition("=") for setting in settings):
+        name = key.strip().partition(".")[0]
+        if value.strip() and (rival := _RIVALS.get(key.strip())) and isinstance(tables.get(name), dict):
+            tables[name].pop(rival, None)
+    if problems := [*filter(None, (_override(tables, setting) for setting in settings))]:
         raise ExperimentError(problems)
-
-
-def _rivals(settings: Sequence[str]) -> Iterable[str]:
-    """Yield a sentence for each pair of --set options that exclude each other."""
-    keys = [key.strip() for key, _, value in (setting.partition("=") for setting in settings) if value.strip()]
-    for key in keys:
-        rival = f"{key.partition('.')[0]}.{_RIVALS.get(key)}"
-        if key in _RIVALS and rival in keys and key < rival:
-            yield f"--set {key} and --set {rival} exclude each other: keep one of them."
 
 
 def _override(tables: dict[str, Any], setting: str) -> str | None:
@@ -293,7 +280,5 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
         return f"--set {setting}: the value is nested too deeply."
     except ValueError:
         return f"--set {setting}: no key can hold a number with thousands of digits."
-    if rival := _RIVALS.get(key.strip()):
-        table.pop(rival, None)  # the --set option replaces it
     table[names[-1]] = value
     return None

@@ -1,9 +1,9 @@
 """From the action of an agent to a lawful plan: what the constraints forbid is cut in a stated order, and counted.
 
 1. C1: of more than |C_k| CVs, those with the largest Θ_v stay.
-2. Time, CPU and energy (C2 to C4): CVs that cannot do one iteration are dropped, iterations are cut to what is feasible.
-3. The budget (C5): "select": the planner shortens the training of CVs, or drops some; "plan": CVs are dropped, first that
-   with the least Θ_v·l_v per unit of money.
+2. Time, CPU and energy (C2 to C4): CVs that cannot do one iteration are dropped. Iterations are always feasible.
+3. The budget (C5): "select": the planner shortens the training of CVs, or drops some; "plan": CVs are dropped, first
+   that with the least Θ_v·l_v per unit of money.
 """
 
 from collections import Counter
@@ -49,7 +49,9 @@ class Actions:
     @property
     def sizes(self) -> list[int]:
         """The number of values of each entry of an action; one entry for "count"."""
-        return [self.most + 1] if self.kind == "count" else [2 if self.kind == "select" else self.levels + 1] * self.rows
+        return (
+            [self.most + 1] if self.kind == "count" else [2 if self.kind == "select" else self.levels + 1] * self.rows
+        )
 
     def checked(self, action: Any) -> Ints:
         """The action as an array of whole numbers; an error in one sentence if it is not one of these actions."""
@@ -66,7 +68,7 @@ class Actions:
         return numbers.astype(np.int64).reshape(len(sizes))
 
     def plan(self, observation: Observation, placed: Ints, action: Any) -> tuple[Plan, dict[str, int]]:
-        """A lawful plan, and how much was cut from the action: rows without a CV, then by C1, constraints and budget."""
+        """A lawful plan, and how much of the action was cut, by reason (docs/howto/agent.md)."""
         numbers = self.checked(action)
         if self.kind == "count":
             return self._selected_by_planner(observation, int(numbers[0])), {}

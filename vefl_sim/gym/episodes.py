@@ -12,7 +12,6 @@ from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.toml import load, with_settings
 from vefl_sim.simulation.scenario import Scenario, build_scenario
 
-
 _KEPT = 8
 
 
@@ -24,9 +23,7 @@ class Episodes:
         self.experiment = with_settings(own, *setting_texts(settings))
         self._kept: dict[str, Scenario] = {}
 
-    def scenario(
-        self, seed: int | None, rng: np.random.Generator, options: Mapping[str, Any] | None
-    ) -> Scenario:
+    def scenario(self, seed: int | None, rng: np.random.Generator, options: Mapping[str, Any] | None) -> Scenario:
         """The scenario of the next episode: with this seed, or with the next one of `rng`."""
         options = dict(options or {})
         settings = options.pop("set", {})

@@ -98,7 +98,7 @@ class View:
     def place(self, held: Ints, observation: Observation) -> Ints:
         """The CV of each row, −1 for none: a CV keeps the row that it holds, the others take the first free ones.
 
-        If there are more CVs than rows, those with the longest sojourn bounds are shown, at equal ones the lower number.
+        If there are more CVs than rows, those with the longest sojourn bounds are shown, and of equal ones the first.
         """
         cvs = observation.cv
         if len(cvs) > self.rows:

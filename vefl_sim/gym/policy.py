@@ -17,8 +17,8 @@ from vefl_sim.schemes.scheme import KEYS_WITHOUT_ROUNDS, Plan
 class PolicyScheme(Pdpc):
     """Plans what the policy `agent.policy` wants, and aggregates like PDPC.
 
-    A policy is called with what the environment shows: a dict of `cvs`, `mask` and `server`, and returns an action of the
-    kind `agent.action`. A class is made once per run, without arguments.
+    A policy is called with what the environment shows, a dict of `cvs`, `mask` and `server`, and returns an action of
+    the kind `agent.action`. A class is made once per run, without arguments.
     """
 
     label = "agent"

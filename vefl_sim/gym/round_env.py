@@ -32,8 +32,8 @@ class RoundEnv(gymnasium.Env[Seen, Any]):
     features     names of the features of a CV, all if not given (vefl_sim.gym.features)
     reward       weights of terms by name, or a function of the round's report (vefl_sim.gym.rewards)
 
-    The end of the run truncates the episode. `info["report"]` has all terms of a reward, `report` is the whole report of
-    the last round, and `run` the `vefl_sim.Simulation` of the episode, with its tables.
+    The end of the run truncates the episode. `info["report"]` has all terms of a reward, `report` is the whole report
+    of the last round, and `run` the `vefl_sim.Simulation` of the episode, with its tables.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)

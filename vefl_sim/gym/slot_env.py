@@ -30,16 +30,16 @@ _FLOOR = 10.0  # bit/s/Hz of one pRB
 class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
     """`vefl_sim/Slot-v0`: in each slot of the uplink the agent decides which CV owns which pRB.
 
-    An episode is the uplink of one round: the scheme of the experiment plans it, and CVs send from their τ_v on, until all
-    updates are received (terminated) or the round ends (truncated). The next episode is the next round of the same run, or
-    with a seed the first round of another run. During an episode CVs keep their place and nobody leaves; slots in which
-    nobody can send are passed over.
+    An episode is the uplink of one round: the scheme of the experiment plans it, and CVs send from their τ_v on, until
+    all updates are received (terminated) or the round ends (truncated). The next episode is the next round of the same
+    run, or with a seed the first round of another run. During an episode CVs keep their place and nobody leaves; slots
+    in which nobody can send are passed over.
 
     experiment       a TOML file or an experiment, with `settings` of keys
-    action           "owners": for each pRB 0 (nobody) or the row of a CV + 1, with water-filled powers; "levels": then also
+    action           "owners": for each pRB 0 (nobody) or the row of a CV + 1, with water-filled powers; "levels": also
                      for each pRB the share of the power that its owner has for a pRB, from 0 to `levels`
-    max_cvs          rows of CVs; the order of rows is that of the CV numbers, and does not change in an episode
-    reward           "utility": the paper's −U, over the square of the payload; or weights of bits, joules, received, late
+    max_cvs          rows of CVs; their order is that of the CV numbers, and does not change in an episode
+    reward           "utility": the paper's −U over the square of the payload; or weights of bits, joules, received, late
     slots_per_step   slots in which an action holds
     """
 
@@ -61,7 +61,8 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
         own = self._episodes.experiment
         if own.radio.csi_delay_slots or own.radio.fading in ("jakes", "rician") or own.radio.power != "optimized":
             raise BadInput(
-                'Slot-v0 needs radio.csi_delay_slots = 0, radio.fading = "rayleigh" or "none" and radio.power = "optimized".'
+                'Slot-v0 needs radio.csi_delay_slots = 0, radio.fading = "rayleigh" or "none", and '
+                'radio.power = "optimized".'
             )
         if action not in ("owners", "levels"):
             raise BadInput(f'action = {action!r} is none of "owners", "levels".')
@@ -85,7 +86,7 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Seen, dict[str, Any]]:
-        """Go to the next round in which somebody sends; with a seed or options, to the first such round of a new run."""
+        """Go to the next round in which somebody sends; with a seed or options, to the first one of a new run."""
         super().reset(seed=seed)
         observation = None
         if self._is_ready and seed is None and not options:

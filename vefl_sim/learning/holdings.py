@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 
@@ -30,23 +30,24 @@ class SampleGroups:
     vehicles: NDArray[np.int64] | None = None  # [groups], vehicle that recorded each
 
     @classmethod
-    def of(cls, labels: NDArray[np.int32], group_ids: NDArray[np.int64] | None = None) -> "SampleGroups":
+    def of(
+        cls,
+        labels: NDArray[np.int32],
+        group_ids: NDArray[np.int64] | None = None,
+        vehicles: NDArray[np.int64] | None = None,
+    ) -> "SampleGroups":
         """Group the samples with these labels; samples with the same number in `group_ids` belong together."""
         if group_ids is None:
-            return cls(labels, np.ones(len(labels), np.int64), np.arange(len(labels)))
+            return cls(labels, np.ones(len(labels), np.int64), np.arange(len(labels)), vehicles)
         _, first, of_sample, sizes = np.unique(group_ids, return_index=True, return_inverse=True, return_counts=True)
-        return cls(labels[first], sizes, of_sample)
+        return cls(labels[first], sizes, of_sample, None if vehicles is None else vehicles[first])
 
     @classmethod
     def of_dataset(cls, dataset: Dataset) -> "SampleGroups":
         """Group the training samples of a data set."""
-        targets, vehicles = dataset.train_targets, dataset.train_vehicles
+        targets = dataset.train_targets
         labels = np.zeros(len(targets), np.int32) if dataset.classes is None else targets
-        groups = cls.of(labels, dataset.train_groups)
-        if vehicles is None:
-            return groups
-        _, first = np.unique(groups.group_of_sample, return_index=True)
-        return replace(groups, vehicles=vehicles[first])
+        return cls.of(labels, dataset.train_groups, dataset.train_vehicles)
 
     def cut(self, groups: NDArray[np.int64], cuts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Split a sequence of groups, as near as whole groups allow, at these cumulative numbers of samples."""
@@ -74,16 +75,13 @@ class SampleGroups:
         self, holdings: Holdings, sample_counts: Sequence[int], least: int, rng: np.random.Generator
     ) -> tuple[int, int]:
         """Choose a donor and the index of one of its groups."""
-        largest = int(self.sizes.max())
         for donor in sorted(range(len(holdings)), key=sample_counts.__getitem__, reverse=True):
-            spare = sample_counts[donor] - least
-            if spare >= largest:  # the usual case: the donor can give any of its groups
-                return donor, int(rng.integers(len(holdings[donor])))
-            if fitting := [index for index, group in enumerate(holdings[donor]) if self.sizes[group] <= spare]:
-                return donor, fitting[rng.integers(len(fitting))]
+            fitting = np.flatnonzero(self.sizes[holdings[donor]] <= sample_counts[donor] - least)
+            if len(fitting):
+                return donor, int(fitting[rng.integers(len(fitting))])
         raise ExperimentError(
-            f"{len(self.sizes)} groups of up to {largest} samples, which are kept whole, could not be assigned so "
-            f"that each of {len(holdings)} CVs has data.min_samples = {least}: lower it, or use more data."
+            f"{len(self.sizes)} groups of up to {self.sizes.max()} samples, which are kept whole, could not be "
+            f"assigned so that each of {len(holdings)} CVs has data.min_samples = {least}: lower it, or use more data."
         )
 
     def samples(self, holdings: Holdings) -> list[NDArray[np.int64]]:

@@ -9,20 +9,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import linen as nn
 from numpy.typing import NDArray
 
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
-from vefl_sim.learning.combination import combine
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Evaluation, LocalJob, LocalLoss, Model, ModelArrays
+from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, LocalLoss, Model, ModelArrays
 from vefl_sim.learning.local import Descent, LocalTraining, StepMethod, Term
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import initialize, input_spec
 from vefl_sim.learning.objective import Evaluator
 from vefl_sim.learning.samples import Shuffling
-from vefl_sim.learning.trees import split
+from vefl_sim.learning.trees import minus, plus, split, tree_map
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Options:
     term: Term | None = None  # further term of the local objective
 
 
-class JaxLearner:
+class JaxLearner(Learner):
     """Trains a flax network on the samples that each CV holds.
 
     A model is the pytree that the network's `init` returns; its leaves may also be numpy arrays, as read
@@ -63,7 +63,7 @@ class JaxLearner:
         configure_jax(self._threads)
         self._spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
         self._shapes = parameter_shapes(module, self._spec)
-        self.parameters, self.statistics = parameter_count(self._shapes), statistics_count(self._shapes)
+        super().__init__(parameter_count(self._shapes), statistics_count(self._shapes))
         self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
             StepMethod(module, options.optimizer, options.loss, options.momentum, options.term),
@@ -112,13 +112,27 @@ class JaxLearner:
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """model + Σ weight · (update − start), summed in the given order; statistics are averaged."""
-        return combine(model, starts, updates, weights)
+        """model + Σ weight · (update − start), summed in the given order.
+
+        Statistics (BatchNorm's) are averaged with the same weights: model · (1 − Σ weight) + Σ weight · update, where
+        the weights are scaled to sum to at most one. So a variance is never negative, whatever the scheme.
+        """
+        combined, statistics = split(model)
+        for start, update, weight in zip(starts, updates, weights, strict=True):
+            combined = _add_update(combined, split(start)[0], split(update)[0], weight)
+        if not statistics:
+            return combined
+        total = float(np.sum(weights))
+        scale = 1 / max(1.0, total)
+        averaged = jax.tree.map(lambda value: value * (1 - scale * total), statistics)
+        for update, weight in zip(updates, weights, strict=True):
+            averaged = _add_scaled(averaged, split(update)[1], scale * weight)
+        return {**combined, **averaged}
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
         """Σ weight · update, summed in the given order."""
         nothing = jax.tree.map(jnp.zeros_like, updates[0])
-        return combine(nothing, [nothing] * len(updates), updates, weights)
+        return self.combine(nothing, [nothing] * len(updates), updates, weights)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy and loss on the whole test set."""
@@ -134,6 +148,33 @@ class JaxLearner:
         return jax.tree.map_with_path(
             lambda path, leaf: jnp.asarray(arrays[array_name(path)].view(leaf.dtype)), self._shapes
         )
+
+
+@jax.jit
+def _add_update(combined: Model, start: Model, update: Model, weight: jax.Array) -> Model:
+    return jax.tree.map(lambda c, w, u: c + weight * (u - w), combined, start, update)
+
+
+@jax.jit
+def _add_scaled(total: Model, model: Model, weight: jax.Array) -> Model:
+    return jax.tree.map(lambda t, m: t + weight * m, total, model)
+
+
+def optimizer_step(
+    model: Model, gradient: Model, state: Sequence[np.ndarray], optimizer: str, rate: float, **options: float
+) -> tuple[Model, list[np.ndarray]]:
+    """ω − rate · direction(gradient) and the next state; an empty state is the initial one.
+
+    The direction is that of an optax function with these options, such as "scale_by_adam". Statistics follow the mean
+    change.
+    """
+    parameters, statistics = split(model)
+    slope, change = split(gradient)
+    transformation = getattr(optax, optimizer)(**options)
+    initial, structure = jax.tree.flatten(transformation.init(parameters))
+    direction, moments = transformation.update(slope, jax.tree.unflatten(structure, state or initial), parameters)
+    stepped = plus(parameters, tree_map(np.asarray, direction), -rate)
+    return {**stepped, **minus(statistics, change)}, [np.asarray(leaf) for leaf in jax.tree.leaves(moments)]
 
 
 def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:
@@ -182,14 +223,7 @@ def configure_jax(threads: int) -> None:
     if "xla_cpu_multi_thread_eigen" not in (flags := os.environ.get("XLA_FLAGS", "")):
         os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD}".strip()
     directory = cache_directory(os.environ) / "jax"
-    if _setting("jax_compilation_cache_dir") is None and ensure_writable(directory):
-        _set("jax_compilation_cache_dir", str(directory))
-        _set("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def _setting(name: str) -> object:
-    return getattr(jax.config, name)
-
-
-def _set(name: str, value: object) -> None:
-    jax.config.update(name, value)  # type: ignore[no-untyped-call]
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is None and ensure_writable(directory):
+        config.update("jax_compilation_cache_dir", str(directory))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,98 +68,49 @@ class Evaluation:
         return self.accuracy if self.accuracy is not None else -self.loss
 
 
-class Learner(Protocol):
-    """Trains, combines and evaluates models; the same arguments give the same result, bit for bit."""
+@dataclass
+class Learner:
+    """Trains, combines and evaluates models; the same arguments give the same result, bit for bit.
 
-    @property
-    def parameters(self) -> int:
-        """M, the number of parameters of a model, with its statistics."""
-        ...
+    As it is, it learns nothing (`learning.kind = "none"`): models are None. Those that learn override all methods.
+    """
 
-    @property
-    def statistics(self) -> int:
-        """How many of them are statistics of the network (BatchNorm's), which are not trained."""
-        ...
+    parameters: int  # M, the number of parameters of a model, with its statistics
+    statistics: int = 0  # how many of them are statistics of the network (BatchNorm's), which are not trained
 
     def rehearse(self) -> None:
         """Do once and in vain what a round does, so that everything is compiled."""
-        ...
 
     def initial_model(self) -> Model:
         """Initial model ω_0."""
-        ...
-
-    def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
-        """Trained model ω_{v,k+1} of each job, in the order of the jobs; job i starts from the model starts[i]."""
-        ...
-
-    def local_loss(self, model: Model, cv: int) -> LocalLoss:
-        """Loss of a model on the samples that a CV holds, without the proximal and other terms."""
-        ...
-
-    def combine(
-        self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
-    ) -> Model:
-        """model + Σ weight · (update − start), summed in the given order; an update was trained from its start."""
-        ...
-
-    def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
-        """Σ weight · update, summed in the given order; weights that sum to less than one shrink the model."""
-        ...
-
-    def evaluate(self, model: Model) -> Evaluation | None:
-        """Accuracy and loss on the test set; None if nothing is learnt."""
-        ...
-
-    def arrays_of(self, model: Model) -> ModelArrays:
-        """A model as named arrays, to be saved in a file."""
-        ...
-
-    def model_of(self, arrays: ModelArrays) -> Model:
-        """Rebuild the model from the arrays that `arrays_of` returned, bit for bit."""
-        ...
-
-
-@dataclass(frozen=True)
-class NullLearner:
-    """A learner without training (`learning.kind = "none"`): models are None, `parameters` is that of real ones."""
-
-    parameters: int
-    statistics: int = 0
-
-    def rehearse(self) -> None:
-        """Nothing is compiled."""
-
-    def initial_model(self) -> Model:
-        """None in place of ω_0."""
         return None
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
-        """None for each job."""
+        """Trained model ω_{v,k+1} of each job, in the order of the jobs; job i starts from the model starts[i]."""
         return [None] * len(jobs)
 
     def local_loss(self, model: Model, cv: int) -> LocalLoss:
-        """Zero, because nothing is learnt."""
+        """Loss of a model on the samples that a CV holds, without the proximal and other terms."""
         return LocalLoss(0.0, 0.0)
 
     def combine(
         self, model: Model, starts: Sequence[Model], updates: Sequence[Model], weights: Sequence[float]
     ) -> Model:
-        """None in place of the combined model."""
+        """model + Σ weight · (update − start), summed in the given order; an update was trained from its start."""
         return None
 
     def average(self, updates: Sequence[Model], weights: Sequence[float]) -> Model:
-        """None in place of the weighted sum."""
+        """Σ weight · update, summed in the given order; weights that sum to less than one shrink the model."""
         return None
 
     def evaluate(self, model: Model) -> Evaluation | None:
-        """None, because there is nothing to evaluate."""
+        """Accuracy and loss on the test set; None if nothing is learnt."""
         return None
 
     def arrays_of(self, model: Model) -> ModelArrays:
-        """An empty dict, because there is no model to save."""
+        """A model as arrays named by their paths, such as params.Conv_0.kernel, to be saved in a file."""
         return {}
 
     def model_of(self, arrays: ModelArrays) -> Model:
-        """None in place of a saved model."""
+        """Rebuild the model from the arrays that `arrays_of` returned, bit for bit."""
         return None

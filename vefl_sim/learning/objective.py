@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Evaluation, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.model_card import PIXELS, Scaling
 from vefl_sim.learning.network import outputs_of
 from vefl_sim.learning.samples import Samples, on_device, padded, padded_length, read_block
 
@@ -30,13 +29,9 @@ class Evaluator:
         loss: Loss = CROSS_ENTROPY,
         *,
         counts: bool = True,
-        pixels: Scaling = PIXELS,
     ) -> None:
-        """`samples`: inputs and targets; `classes`: None if targets are no classes; `counts`: count predictions.
-
-        `pixels`: how 8-bit pixels become inputs of the network.
-        """
-        self._fixed, self._targets, self._classes = (module, loss, pixels, classes is not None), samples[1], classes
+        """`samples`: inputs and targets; `classes`: None if targets are no classes; `counts`: count predictions."""
+        self._fixed, self._targets, self._classes = (module, loss, classes is not None), samples[1], classes
         self._size, self._has_counts = len(samples[1]), counts
         self._samples = on_device(*samples)
         self._numbers = padded(np.arange(self._size), padded_length(self._size, BATCH))
@@ -68,11 +63,10 @@ class Evaluator:
         return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _score_batch(
     module: nn.Module,
     loss: Loss,
-    pixels: Scaling,
     has_classes: bool,
     model: Model,
     samples: Samples,
@@ -81,7 +75,7 @@ def _score_batch(
     left: jax.Array,
 ) -> tuple[jax.Array, ...]:
     """With classes number of correct predictions, summed loss and predicted class of each sample; else the loss."""
-    batch = read_block(samples, numbers, first, left, BATCH, pixels)
+    batch = read_block(samples, numbers, first, left, BATCH)
     outputs = outputs_of(module, model, batch.inputs)
     total = jnp.dot(batch.weights, loss(outputs, batch.targets))
     if not has_classes:

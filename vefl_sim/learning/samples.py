@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.learning.model_card import PIXELS, Scaling
+from vefl_sim.learning.model_card import PIXELS
 
 
 class Samples(NamedTuple):
@@ -48,11 +48,9 @@ def padded_length(samples: int, block: int) -> int:
     return int(2 ** np.ceil(np.log2(samples + block)))
 
 
-def read_block(
-    samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array, size: int, pixels: Scaling = PIXELS
-) -> Block:
+def read_block(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array, size: int) -> Block:
     """Read the samples numbers[first : first + size]; the first `left` of them get weight 1, the others 0."""
-    return _block(samples, lax.dynamic_slice_in_dim(numbers, first, size), left, pixels)
+    return _block(samples, lax.dynamic_slice_in_dim(numbers, first, size), left)
 
 
 def read_repeated(samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array, size: int) -> Block:
@@ -63,18 +61,15 @@ def read_repeated(samples: Samples, numbers: jax.Array, first: jax.Array, left: 
     return _block(samples, numbers[first + jnp.arange(size) % jnp.minimum(left, size)], left)
 
 
-def _block(samples: Samples, chosen: jax.Array, left: jax.Array, pixels: Scaling = PIXELS) -> Block:
+def _block(samples: Samples, chosen: jax.Array, left: jax.Array) -> Block:
     weights = (jnp.arange(len(chosen)) < left).astype(jnp.result_type(float))
-    return Block(scaled(samples.inputs[chosen], pixels), samples.targets[chosen], weights)
+    return Block(scaled(samples.inputs[chosen]), samples.targets[chosen], weights)
 
 
-def scaled(inputs: jax.Array, pixels: Scaling = PIXELS) -> jax.Array:
-    """Inputs as a network gets them: 8-bit pixels as (x/255 − 1/2) / (1/4), other integers and floats unchanged.
-
-    `pixels`: how 8-bit pixels are scaled, if a saved model was trained with another scaling.
-    """
+def scaled(inputs: jax.Array) -> jax.Array:
+    """Inputs as a network gets them: 8-bit pixels as (x/255 − 1/2) / (1/4), other integers and floats unchanged."""
     if inputs.dtype == jnp.uint8:
-        return cast(jax.Array, pixels(inputs.astype(jnp.result_type(float))))
+        return cast(jax.Array, PIXELS(inputs.astype(jnp.result_type(float))))
     return inputs if jnp.issubdtype(inputs.dtype, jnp.integer) else inputs.astype(jnp.result_type(float))
 
 

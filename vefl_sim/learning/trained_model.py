@@ -35,14 +35,14 @@ class TrainedModel:
     @cached_property
     def parameters(self) -> Model:
         """The parameters in nested dicts, as flax takes them; nothing is imported for this."""
-        if nested := next((name for name in self.arrays if _branches(name) & self.arrays.keys()), None):
-            raise BadInput(f"{self.file} has {shortened(nested)} inside of another array: restore the file.")
         tree: dict[str, Any] = {}
-        for name, array in self.arrays.items():
+        for name, array in sorted(self.arrays.items()):
             *above, last = name.split(".")
             branch = tree
             for key in above:
                 branch = branch.setdefault(key, {})
+                if not isinstance(branch, dict):
+                    raise BadInput(f"{self.file} has {shortened(name)} inside of another array: restore the file.")
             branch[last] = array
         return tree
 
@@ -131,12 +131,6 @@ def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtype
             "same network, input size and number of outputs."
         )
     return model_from(arrays, module, spec)
-
-
-def _branches(name: str) -> set[str]:
-    """The branches of the tree above an array: a and a.b of a.b.c."""
-    above = name.split(".")[:-1]
-    return {".".join(above[:length]) for length in range(1, len(above) + 1)}
 
 
 def _shown(shape: tuple[int, ...]) -> str:

@@ -6,9 +6,7 @@
 max(0, ·) is SUMO's, not the paper's: without it a follower is pushed away by a leader that is much faster.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +15,6 @@ from vefl_sim.core.arrays import Floats
 Motion = tuple[Floats, Floats]
 """Positions of front bumpers in m, and speeds in m/s."""
 
-Integration = Literal["ballistic", "euler"]
 SMALLEST_GAP_M = 1e-3  # lower bound of the gap in the formula, which would be infinite bumper to bumper
 
 
@@ -38,11 +35,6 @@ class IdmParams:
     length_m: float
     """Length of the vehicle, from front bumper to back bumper."""
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
-
 
 def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: IdmParams) -> Floats:
     """The IDM acceleration u̇ in m/s², for arrays that broadcast; an infinite gap means a free road."""
@@ -61,24 +53,8 @@ def speed_after_step(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, d
     return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
 
 
-def ballistic(speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
-    """Distance in m driven in a step at constant acceleration."""
-    return 0.5 * (speed_mps + next_mps) * dt_s
-
-
-def semi_implicit_euler(_speed_mps: Floats, next_mps: Floats, dt_s: float) -> Floats:
-    """Distance in m driven in a step if the final speed applies to the whole step."""
-    return next_mps * dt_s
-
-
-_ADVANCE: dict[Integration, Callable[[Floats, Floats, float], Floats]] = {
-    "ballistic": ballistic,
-    "euler": semi_implicit_euler,
-}
-
-
-def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method: Integration = "ballistic") -> Motion:
-    """Simulate a platoon that follows a leader with a prescribed motion.
+def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float) -> Motion:
+    """Simulate a platoon that follows a leader with a prescribed motion; steps are ballistic, as in SUMO.
 
     leader: positions and speeds of the leader, each of shape (times,), with samples dt_s apart.
     start: positions and speeds of the followers, each of shape (followers,), the one
@@ -86,8 +62,6 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method
     Returns positions and speeds, each of shape (times, followers); the first row is the start.
     All followers react to the state at the beginning of a step, as in SUMO.
     """
-    _check(leader, start, dt_s, method)
-    advance = _ADVANCE[method]
     times, followers = len(leader[0]), len(start[0])
     # Column 0 is the leader, so that "the vehicle ahead" is the column to the left.
     position, speed = np.empty((2, times, followers + 1))
@@ -97,17 +71,5 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float, method
         gap = position[t, :-1] - params.length_m - position[t, 1:]
         accel = acceleration(speed[t, 1:], gap, speed[t, :-1], params)
         speed[t + 1, 1:] = speed_after_step(speed[t, 1:], accel, params, dt_s)
-        position[t + 1, 1:] = position[t, 1:] + advance(speed[t, 1:], speed[t + 1, 1:], dt_s)
+        position[t + 1, 1:] = position[t, 1:] + 0.5 * (speed[t, 1:] + speed[t + 1, 1:]) * dt_s
     return position[:, 1:], speed[:, 1:]
-
-
-def _check(leader: Motion, start: Motion, dt_s: float, method: str) -> None:
-    if method not in _ADVANCE:
-        raise ValueError(f"method = {method!r} must be one of {', '.join(_ADVANCE)}")
-    if not dt_s > 0:
-        raise ValueError(f"dt_s = {dt_s} must be positive")
-    for name, (position_m, speed_mps) in (("leader", leader), ("start", start)):
-        if np.ndim(position_m) != 1 or np.shape(position_m) != np.shape(speed_mps):
-            raise ValueError(f"{name} must be positions and speeds of the same length")
-    if np.any(np.diff([leader[0][0], *start[0]]) >= 0):
-        raise ValueError("start must begin with the follower right behind the leader, each further back than the last")

@@ -5,7 +5,6 @@ The whole traffic of a run is needed twice: before the first round, to find all 
 
 from copy import deepcopy
 
-from vefl_sim.core.state import State
 from vefl_sim.mobility.scene import Mobility, Scene
 
 MAX_BYTES = 1 << 28  # of all scenes that are kept; the traffic after them is driven again
@@ -64,12 +63,3 @@ class KeptScenes:
             scene = self._rest.advance()
         self._scene = scene
         return scene
-
-    def state(self) -> State:
-        """Number of steps so far: a run that is resumed has driven the traffic again, to find all CVs."""
-        return {"step": self._step}
-
-    def restore(self, state: State) -> None:
-        """Play the traffic up to the step of a checkpoint."""
-        while self._step < state["step"]:
-            self.advance()

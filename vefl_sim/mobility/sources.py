@@ -86,11 +86,11 @@ def _contradictions_of_playback(e: Experiment) -> Iterator[str]:
         yield 'mobility.kind = "playback" needs mobility.file: name a run directory or a recording.'
 
 
-def _no_cv_in_recording(e: Experiment) -> str:
+def _no_cv(e: Experiment) -> str:
     return (
-        f"No CV of the recording comes within radio.coverage_radius_m = {e.radio.coverage_radius_m:g} of "
-        f"mobility.origin_m = {list(e.mobility.origin_m or (0.0, 0.0))}: give the position of the gNB in its "
-        "coordinates."
+        f'mobility.file = "{e.mobility.file}": no CV comes within radio.coverage_radius_m = '
+        f"{e.radio.coverage_radius_m:g} of the gNB in {to_s(e.duration_ns):g} s: give the position of the gNB in the "
+        "coordinates of the file (mobility.origin_m), make the run longer, or start it later (mobility.start_s)."
     )
 
 
@@ -101,7 +101,7 @@ PLAYBACK = MobilityKind(
         *("mobility.driver_spread", "mobility.origin_deg"),
     ),
     contradictions=_contradictions_of_playback,
-    no_cv_message=_no_cv_in_recording,
+    no_cv_message=_no_cv,
 )
 
 
@@ -137,14 +137,6 @@ def _contradictions_of_sumo(e: Experiment) -> Iterator[str]:
         )
 
 
-def _no_cv_on_map(e: Experiment) -> str:
-    return (
-        f'mobility.file = "{e.mobility.file}": no CV comes within radio.coverage_radius_m = '
-        f"{e.radio.coverage_radius_m:g} of the gNB in {to_s(e.duration_ns):g} s: make the run longer, or start it "
-        "later (mobility.start_s)."
-    )
-
-
 SUMO = MobilityKind(
     _drive_sumo,
     unused_keys=(*_GRID_KEYS, *_ROUTE_KEYS, "mobility.driver_spread"),
@@ -154,5 +146,5 @@ SUMO = MobilityKind(
     fault=_later("sumo.traffic", "fault"),
     packages=("eclipse-sumo", "libsumo"),
     file_digest=_later("sumo.inputs", "map_digest"),
-    no_cv_message=_no_cv_on_map,
+    no_cv_message=_no_cv,
 )

@@ -5,6 +5,9 @@ A choice that leaves part of the budget unspent is improved by changing two deci
 choice of seven items with one of eight, and where fees make up most of the costs, the mixture is worth several percent
 more than any real choice, so its bound is loose. For a fixed number n the bound
 L_n(λ) = λΞ + Σ of the n largest max_o [value − λ·cost] does not mix, and the largest L_n bounds the optimum.
+
+`exact` closes the gap that remains: it drops the options that the bound excludes, and solves the rest as a
+mixed-integer linear programme with HiGHS.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +47,7 @@ class Choice:
 
     def bounded(self, bound: float, price: float) -> "Choice":
         """The same choice with another bound, found at another price."""
-        return Choice(self.taken, self.option, self.value, self.cost, bound, price)
+        return replace(self, bound=bound, price=price)
 
     @property
     def proved(self) -> bool:
@@ -103,12 +106,8 @@ def losses(knapsack: Knapsack, price: float) -> Losses:
     return Losses(np.where(among_best, best, last_in)[:, None] - profit, np.where(among_best, best - first_out, 0.0))
 
 
-def chosen(knapsack: Knapsack, taken: Flags, option: Ints) -> Choice:
+def chosen(knapsack: Knapsack, taken: Flags, option: Ints, bound: float = np.inf, price: float = 0.0) -> Choice:
     """The choice of these items and options, with its value and cost."""
-    return _summed(knapsack, taken, option, np.inf, 0.0)
-
-
-def _summed(knapsack: Knapsack, taken: Flags, option: Ints, bound: float, price: float) -> Choice:
     rows = taken.nonzero()[0]
     columns = option[rows]
     value, cost = knapsack.value[rows, columns], knapsack.cost[rows, columns]
@@ -141,7 +140,7 @@ def _demand(knapsack: Knapsack, price: float) -> Choice:
         ranked = ranked[best[ranked] > 0]
     taken = np.zeros(len(option), np.bool_)
     taken[ranked] = True
-    return _summed(knapsack, taken, option, price * knapsack.budget + float(best[ranked].sum()), price)
+    return chosen(knapsack, taken, option, price * knapsack.budget + float(best[ranked].sum()), price)
 
 
 def _start(knapsack: Knapsack) -> Choice:
@@ -160,35 +159,6 @@ def _start(knapsack: Knapsack) -> Choice:
 CORE = 240  # largest number of decisions considered: those with the smallest losses
 
 
-@dataclass(frozen=True)
-class Moves:
-    """Possible changes of a choice: `item` gets option `column`, or is left out if there is no such option.
-
-    Row 0 changes nothing, so that a pair of moves can also be a single move.
-    """
-
-    item: Ints
-    column: Ints
-    value: Floats  # change of the total value
-    cost: Floats  # change of the total cost
-    count: Ints  # change of the number of items: −1, 0 or 1
-
-    def best_pair(self, slack: float, room: int) -> tuple[int, int] | None:
-        """The two moves of different items, one that adds value and one that pays for it, with the largest gain.
-
-        `slack` is the unspent budget, `room` the number of items that may be added. None if no pair gains.
-        """
-        up, down = np.flatnonzero(self.value > 0), np.flatnonzero(self.value <= 0)
-        if not len(up):
-            return None
-        allowed = np.add.outer(self.cost[up], self.cost[down]) <= slack
-        allowed &= np.add.outer(self.count[up], self.count[down]) <= room
-        allowed &= np.not_equal.outer(self.item[up], self.item[down])
-        gain = np.where(allowed, np.add.outer(self.value[up], self.value[down]), 0.0)
-        first, second = divmod(int(gain.argmax()), len(down))
-        return (int(up[first]), int(down[second])) if gain[first, second] > 0 else None
-
-
 def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
     """Apply the best pair of moves (add, drop, swap, one item up and another down) until no pair gains.
 
@@ -197,7 +167,9 @@ def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
     if choice.proved:
         return choice
     all_losses = np.column_stack([loss.inside, loss.outside]).ravel()
-    core = _core(all_losses, choice)
+    core = np.flatnonzero(all_losses < choice.bound - choice.value)
+    if len(core) > CORE:
+        core = core[np.argpartition(all_losses[core], CORE)[:CORE]]
     while (better := _improved(knapsack, choice, core)) is not None:
         choice = better.bounded(choice.bound, choice.price)
         if choice.proved:
@@ -207,45 +179,38 @@ def exchange(knapsack: Knapsack, choice: Choice, loss: Losses) -> Choice:
 
 
 def _improved(knapsack: Knapsack, choice: Choice, core: Ints) -> Choice | None:
-    moves = _moves(knapsack, choice, core)
-    pair = moves.best_pair(knapsack.budget - choice.cost, knapsack.most_items - int(choice.taken.sum()))
-    if pair is None:
-        return None
-    taken, option = choice.taken.copy(), choice.option.copy()
-    for move in pair:
-        if move > 0:
-            _apply(moves, move, taken, option, knapsack.value.shape[1])
-    better = chosen(knapsack, taken, option)
-    return better if better.value > choice.value * (1 + 1e-12) else None
+    """The choice after the best pair of moves of different items; None if no pair gains.
 
-
-def _apply(moves: Moves, move: int, taken: Flags, option: Ints, options: int) -> None:
-    item, column = moves.item[move], moves.column[move]
-    taken[item] = column < options
-    if column < options:
-        option[item] = column
-
-
-def _core(loss: Floats, choice: Choice) -> Ints:
-    """Positions of the decisions whose loss is below bound − value, at most CORE of them."""
-    core = np.flatnonzero(loss < choice.bound - choice.value)
-    return core if len(core) <= CORE else core[np.argpartition(loss[core], CORE)[:CORE]]
-
-
-def _moves(knapsack: Knapsack, choice: Choice, core: Ints) -> Moves:
-    value, cost, options = knapsack.value, knapsack.cost, knapsack.value.shape[1]
+    A move gives an item another option, or leaves the item out (then its column is the number of options). One move of
+    a pair adds value, the other pays for it. Move 0 changes nothing, so that a pair can also be a single move.
+    """
+    options = knapsack.value.shape[1]
     item, column = np.divmod(core, options + 1)
     inside, safe_column = column < options, np.minimum(column, options - 1)
     taken, present = choice.taken[item], choice.option[item]
-    added_value = np.where(inside, value[item, safe_column], 0.0) - np.where(taken, value[item, present], 0.0)
-    added_cost = np.where(inside, cost[item, safe_column], 0.0) - np.where(taken, cost[item, present], 0.0)
-    return Moves(
-        item=np.concatenate(([-1], item)),
-        column=np.concatenate(([-1], column)),
-        value=np.concatenate(([0.0], added_value)),
-        cost=np.concatenate(([0.0], added_cost)),
-        count=np.concatenate(([0], inside.astype(np.int64) - taken)),
+    value, cost = (
+        np.append(0.0, np.where(inside, table[item, safe_column], 0.0) - np.where(taken, table[item, present], 0.0))
+        for table in (knapsack.value, knapsack.cost)
     )
+    count = np.append(0, inside.astype(np.int64) - taken)  # change of the number of items: −1, 0 or 1
+    item, column = np.append(-1, item), np.append(-1, column)
+    up, down = np.flatnonzero(value > 0), np.flatnonzero(value <= 0)
+    if not len(up):
+        return None
+    allowed = np.add.outer(cost[up], cost[down]) <= knapsack.budget - choice.cost
+    allowed &= np.add.outer(count[up], count[down]) <= knapsack.most_items - int(choice.taken.sum())
+    allowed &= np.not_equal.outer(item[up], item[down])
+    gain = np.where(allowed, np.add.outer(value[up], value[down]), 0.0)
+    first, second = divmod(int(gain.argmax()), len(down))
+    if not gain[first, second] > 0:
+        return None
+    now_taken, option = choice.taken.copy(), choice.option.copy()
+    for move in (up[first], down[second]):
+        if move > 0:
+            now_taken[item[move]] = column[move] < options
+            option[item[move]] = column[move] if column[move] < options else option[item[move]]
+    better = chosen(knapsack, now_taken, option)
+    return better if better.value > choice.value * (1 + 1e-12) else None
 
 
 ROUNDING_MARGIN = 1e-9  # relative to the bound: added to a gap, so that rounding excludes no choice of equal value
@@ -314,12 +279,6 @@ def by_count(knapsack: Knapsack, choice: Choice, loss: Losses) -> Search:
     return Search(choice, remaining, tuple(open_cases))
 
 
-def single_case(knapsack: Knapsack, choice: Choice) -> Search:
-    """A search result with a single case that covers all numbers of items."""
-    remaining = reduced(knapsack, choice, losses(knapsack, choice.price))
-    return Search(choice, remaining, (CardinalityCase(remaining.knapsack, remaining.restricted(choice)),))
-
-
 def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
     """The knapsack without the options whose forced bound, L − loss, does not exceed the value found."""
     keep = loss.inside <= gap(choice)
@@ -348,16 +307,79 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
         if bounds[index] <= floor:
             break
         fixed_count = Knapsack(knapsack.value, knapsack.cost, knapsack.budget, int(index) + 1, exactly=True)
-        best = choice if unmixed and not open_cases else _best_of(fixed_count, floor)
-        if best is not None:
+        best = choice if unmixed and not open_cases else lagrangian(fixed_count, floor)
+        if best is not None:  # a choice can be worth more than `floor`
+            if best is not choice and not best.proved:
+                best = exchange(fixed_count, best, losses(fixed_count, best.price))
             open_cases.append(CardinalityCase(fixed_count, best))
             floor = max(floor, best.value)
     return open_cases
 
 
-def _best_of(fixed_count: Knapsack, floor: float) -> Choice | None:
-    """The best choice found for one number of items; None if no choice can be worth more than `floor`."""
-    relaxed = lagrangian(fixed_count, floor)
-    if relaxed is None or relaxed.proved:
-        return relaxed
-    return exchange(fixed_count, relaxed, losses(fixed_count, relaxed.price))
+ROUNDING = 1e-12  # relative: by how much a choice may exceed the budget; HiGHS by itself allows more
+SCALE = 1e4  # bound and budget are scaled to this for HiGHS, whose tolerances, near 1e-6, are absolute
+OPTIMAL, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
+
+
+def exact(knapsack: Knapsack, searched: Search) -> Choice:
+    """The optimum, from one MILP for each number of items that could still give a better choice.
+
+    If HiGHS gives up on a case, the bound of that case is kept, and a gap remains.
+    """
+    if searched.choice.proved:
+        return searched.choice
+    best, bound, remaining, open_cases = searched.choice, searched.choice.value, searched.reduced, searched.cases
+    if remaining is None:
+        remaining = reduced(knapsack, best, losses(knapsack, best.price))
+        open_cases = (CardinalityCase(remaining.knapsack, remaining.restricted(best)),)
+    for case in open_cases:
+        if case.choice.bound > best.value:
+            better, proved = solve_case(case, best.value)
+            if better is not None and better.value > best.value:
+                best = replace(remaining.expanded(better), price=best.price)
+            if not proved:
+                bound = max(bound, case.choice.bound)
+    return replace(best, bound=max(bound, best.value))
+
+
+def solve_case(case: CardinalityCase, least: float) -> tuple[Choice | None, bool]:
+    """The best choice of a case if it is worth more than `least`, and whether that is proved.
+
+    Maximises Σ value·x over binary x with HiGHS: one option per item, n items, within the budget. Only pairs of item
+    and option whose forced bound, L_n − loss, exceeds `least` count. HiGHS accepts a choice that exceeds the budget by
+    a millionth. Such a choice is a cover: these options, or dearer ones of the same items, never fit all together. It
+    is excluded by the cut Σ x ≤ |cover| − 1, and HiGHS is run again, until its answer is within the budget.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+    from scipy.sparse import csr_array
+
+    knapsack, bound, loss = case.knapsack, case.choice.bound, losses(case.knapsack, case.choice.price)
+    slack = bound - least + ROUNDING_MARGIN * bound
+    item, column = np.nonzero((loss.inside <= slack) & (knapsack.cost <= knapsack.budget))
+    value, cost, items, count = knapsack.value[item, column], knapsack.cost[item, column], len(loss.outside), len(item)
+    pick = csr_array((np.ones(count), (item, np.arange(count))), shape=(items, count))
+    most = knapsack.most_items
+    limits = [
+        LinearConstraint(pick, (loss.outside > slack).astype(np.float64), 1),
+        LinearConstraint(np.ones((1, count)), most if knapsack.exactly else 0, most),
+        LinearConstraint(cost[None] * SCALE / max(knapsack.budget, 1e-300), 0, SCALE),
+    ]
+    while count:
+        result = milp(
+            -value * SCALE / (value.max() * most),
+            integrality=np.ones(count, np.int64),
+            bounds=Bounds(0, 1),
+            constraints=limits,
+            options={"mip_rel_gap": 0.0},
+        )
+        if result.status != OPTIMAL:
+            return None, result.status == INFEASIBLE
+        mask = result.x > 0.5
+        taken, option, cheapest = np.zeros(items, np.bool_), np.zeros(items, np.int64), np.full(items, np.inf)
+        taken[item[mask]], option[item[mask]], cheapest[item[mask]] = True, column[mask], cost[mask]
+        best = chosen(knapsack, taken, option)
+        if best.cost <= knapsack.budget * (1 + ROUNDING):
+            return best, True
+        cover = (cost >= cheapest[item]).astype(np.float64)
+        limits.append(LinearConstraint(cover[None], 0, int(mask.sum()) - 1))
+    return None, True

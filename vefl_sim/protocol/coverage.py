@@ -1,6 +1,6 @@
 """The coverage process: moves all vehicles, and lets CVs enter and leave coverage at the exact instant."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -14,7 +14,7 @@ from vefl_sim.mobility.coverage import Crossing, crossings, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.trace import CoverageEntered, CoverageLeft, Trace, TripEnded
-from vefl_sim.protocol.vehicle import ConnectedVehicle, VehicleFactory
+from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
 
 
@@ -27,7 +27,7 @@ class CoverageProcess:
     channel: Channel
     radius_m: float
     trace: Trace
-    factory: VehicleFactory
+    vehicle: Callable[[int, Callable[[], float]], ConnectedVehicle]  # makes a CV, from its number and distance
     in_coverage: dict[int, ConnectedVehicle] = field(default_factory=dict)
     outside: dict[int, ConnectedVehicle] = field(default_factory=dict)  # those that have left, and may come back
 
@@ -83,19 +83,21 @@ class CoverageProcess:
         self.in_coverage.update((cv, self._new_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
         if mobility is None or channel is None:
-            self._replay()
+            self._replay(with_channel=channel is None)
         else:
             cast(Stateful, self.mobility).restore(mobility)
         if channel is not None:
             cast(Stateful, self.channel).restore(channel)
 
-    def _replay(self) -> None:
-        """Repeat all steps since the start: for user-defined parts that do not save their state."""
+    def _replay(self, with_channel: bool) -> None:
+        """Repeat all steps since the start: for traffic that is kept or recorded, and parts that save no state."""
         scene = self.mobility.scene()
         while scene.time_ns < self._after.time_ns:
-            self.channel.move(scene)
+            if with_channel:
+                self.channel.move(scene)
             scene = self.mobility.advance()
-            self._approach(scene)
+            if with_channel:
+                self._approach(scene)
         if not scene.same_as(self._after):
             raise RunFailed("mobility.kind gave other positions when repeated: use --fresh to start the run again.")
 
@@ -129,7 +131,7 @@ class CoverageProcess:
             self.outside[cv] = vehicle
 
     def _new_vehicle(self, cv: int) -> ConnectedVehicle:
-        return self.factory.vehicle(cv, partial(self.distance_m, cv))
+        return self.vehicle(cv, partial(self.distance_m, cv))
 
 
 def _row(scene: Scene, cv: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The gNB: receives the updates of the CVs, slot by slot, while any CV has bits to send."""
+"""The gNB: broadcasts the model, and receives updates slot by slot while any CV has bits to send."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -12,9 +12,12 @@ from vefl_sim.core.state import State, from_state
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
-from vefl_sim.protocol.messages import TrainOrder
+from vefl_sim.protocol.messages import Broadcast, TrainOrder
 from vefl_sim.protocol.trace import Trace, UploadOffered, UploadStarted
 from vefl_sim.protocol.uplink import Uplink, Upload
+from vefl_sim.radio.link import Downlink
+from vefl_sim.schemes.observation import CoverageSnapshot, Observation
+from vefl_sim.schemes.scheme import Plan
 
 
 class Arrival(NamedTuple):
@@ -112,7 +115,7 @@ class GNodeB:
             transmit_j=self.grid.slot_s * float(log.power_w[:slots].sum()),
         )
         for first, _, upload in sorted(self._started(burst), key=lambda start: start[:2]):
-            self._note_start(upload, self.grid.start_ns(first))
+            upload.cause = self.trace.note(UploadStarted(upload.order), upload.cause, self.grid.start_ns(first))
         self.trace.tell(burst)
 
     def _started(self, burst: Burst) -> Iterator[tuple[int, int, Upload]]:
@@ -123,10 +126,6 @@ class GNodeB:
             if len(served) == used[row]:
                 yield burst.first_slot + int(served[0]), burst.uploads[row].cv, burst.uploads[row]
 
-    def _note_start(self, upload: Upload, time_ns: int) -> None:
-        """Note the first slot in which the upload was scheduled."""
-        upload.cause = self.trace.note(UploadStarted(upload.order), upload.cause, time_ns)
-
     def _collect(self, burst: Burst) -> None:
         """Book the bits of the last slot, except those of CVs whose upload was withdrawn during the slot."""
         for upload, bits in zip(burst.uploads, burst.log.bits[burst.slots - 1].tolist(), strict=True):
@@ -136,3 +135,38 @@ class GNodeB:
                 if not left:
                     self.uplink.remove(upload.cv)
                     upload.received.succeed()
+
+
+@dataclass
+class Broadcaster:
+    """Sends the model to the CVs of each plan; a broadcast begins when the one before has ended."""
+
+    downlink: Downlink
+    busy_until_ns: int = 0
+
+    def worst_ns(self, snapshot: CoverageSnapshot) -> int:
+        """Time until the CVs of a snapshot have the model, if all of them are to get it; plans count on this."""
+        if not len(snapshot.cv):
+            return 0
+        waiting_ns = max(self.busy_until_ns - snapshot.time_ns, 0)
+        return waiting_ns + self.downlink.duration_ns(self.downlink.rate_bps(snapshot.snr_per_watt))
+
+    def send(self, observation: Observation, plan: Plan) -> Broadcast | None:
+        """Broadcast the model to the CVs of a plan; None if nobody is to get it."""
+        if not len(plan.cv) or plan.bypasses_network:
+            return None
+        snapshot = observation.snapshot
+        rows = np.searchsorted(snapshot.cv, plan.cv)
+        rate_bps = self.downlink.rate_bps(snapshot.snr_per_watt[rows])
+        start_ns, duration_ns = max(snapshot.time_ns, self.busy_until_ns), self.downlink.duration_ns(rate_bps)
+        self.busy_until_ns = start_ns + duration_ns
+        bits, energy_j = self.downlink.bits, self.downlink.energy_j(duration_ns)
+        return Broadcast(snapshot.time_ns, start_ns, self.busy_until_ns, len(rows), bits, rate_bps, energy_j)
+
+    def state(self) -> State:
+        """The end of the last broadcast."""
+        return {"busy_until_ns": self.busy_until_ns}
+
+    def restore(self, state: State) -> None:
+        """Restore the end of the last broadcast from a checkpoint."""
+        self.busy_until_ns = state["busy_until_ns"]

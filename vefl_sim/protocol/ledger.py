@@ -80,7 +80,6 @@ class Ledger:
     """All accounts of a run, and the totals that they must add up to."""
 
     totals: Totals = field(default_factory=Totals)
-    gnb_j: float = 0.0  # energy of the gNB for broadcasts, which no CV is paid for
     _open: dict[tuple[int, int], Account] = field(default_factory=dict)
     _settled: Totals = field(default_factory=Totals)
 
@@ -107,10 +106,6 @@ class Ledger:
         """Book energy that the CV's CPU used."""
         account.compute_j += joules
         self.totals.compute_j += joules
-
-    def broadcast(self, joules: float) -> None:
-        """Book energy that the gNB used to send the model."""
-        self.gnb_j += joules
 
     def transmitted(self, bits_drained: float, bits_lost: float, transmit_j: float) -> None:
         """Book bits and energy of all CVs in some slots, by the log of the slots; the MAC counts them in the queues."""
@@ -142,14 +137,12 @@ class Ledger:
         """The totals, the sums of the settled accounts, and the open accounts."""
         return {
             "totals": state_of(self.totals),
-            "gnb_j": self.gnb_j,
             "settled": state_of(self._settled),
             "open": state_of([*self._open.values()]),
         }
 
     def restore(self, state: State) -> None:
         """Restore totals and open accounts from a checkpoint."""
-        self.gnb_j = state["gnb_j"]
         self.totals, self._settled = from_state(Totals, state["totals"]), from_state(Totals, state["settled"])
         self._open = {(account.cv, account.round): account for account in from_state(list[Account], state["open"])}
 

@@ -27,16 +27,15 @@ from vefl_sim.optimize.rat.burst_state import (
     new_log,
 )
 from vefl_sim.optimize.rat.edf import Backlog, Scheduler, edf
-from vefl_sim.optimize.rat.methods import AllocationMethod, RatMethod
+from vefl_sim.optimize.rat.methods import RatMethod
 from vefl_sim.optimize.rat.problem import RatAllocation, RatPolicy, RatProblem, Solution
 from vefl_sim.protocol.control import AllocationDue, Control
 from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.radio.access import IMMEDIATE, Access
-from vefl_sim.radio.channel import Channel
-from vefl_sim.radio.csi import DelayedCsi
+from vefl_sim.radio.channel import Channel, DelayedCsi
 from vefl_sim.radio.link import Link
 
-_PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each
+_PAIRS_PER_BURST = 100_000  # (scheduled CV, pRB) pairs, at up to 4 µs each: stop signals are heard between bursts
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,10 @@ class MacScheduler:
                 f"With your own {keys}, slots run one by one in Python, about 0.3 ms each: a hundred times slower."
             )
             warnings.warn(sentence, VeflWarning, stacklevel=3)
+        self._code = self.policy.code if isinstance(self.policy, RatMethod) else None  # None: a function in Python
+        method = -1 if self._code is None else int(self._code)
+        nats_hz = self.link.bandwidth_hz / float(np.log(2))  # with it, rates in bit/s follow from natural logarithms
+        self._config = MacConfig(method, self.slot_s, nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
 
     @property
     def unreported_slots(self) -> int:
@@ -88,10 +91,15 @@ class MacScheduler:
         self._begin_round(max(upload.order.round for upload in uploads))
         is_asked = self.control is not None and self.control.stops_for is AllocationDue
         code = None if self.scheduler is not edf or is_asked else self._code
-        slots = 1 if code is None else min(slots, self._longest_burst(len(uploads)))
+        pairs = min(len(uploads), self.link.prbs) * self.link.prbs
+        longest = min(self.longest_burst, max(1, _PAIRS_PER_BURST // pairs))
+        slots = 1 if code is None else min(slots, longest)
         channel = BurstChannel(slot, self.channel.mean_snr_per_watt(cvs), self.channel.fading_gains(slot, slots, cvs))
         state = BurstState(uplink.queues, self._efficiency, new_log(slots, len(uploads), self.link.prbs))
-        feedback = self._feedback(slot, slots, uplink)
+        feedback = None  # the gNB knows the channel of each slot
+        if isinstance(self.channel, DelayedCsi):
+            gain = self.channel.known_gains(slot, slots, cvs)
+            feedback = Feedback(gain, self.access.report_slots, self.access.grant_slots, uplink.unreported)
         open_loop = self.link.open_loop
         prb_watts = open_loop.prb_watts(channel.snr_per_watt) if open_loop else None
         tdd = self.access.pattern
@@ -104,18 +112,6 @@ class MacScheduler:
             only = Slot(0, slot, pattern.share[0], channel.snr_per_watt, channel.fading[0])
             yield from self._run_slot(only, cvs, state, pattern, feedback, prb_watts)
         return Burst(slot, done, state.log, uploads, channel.snr_per_watt, channel.fading, feedback)
-
-    def _feedback(self, slot: int, slots: int, uplink: Uplink) -> Feedback | None:
-        """What the gNB knows of the channel and of the backlogs; None if it knows the channel of each slot."""
-        if not isinstance(self.channel, DelayedCsi):
-            return None
-        gain = self.channel.known_gains(slot, slots, uplink.cvs)
-        return Feedback(gain, self.access.report_slots, self.access.grant_slots, uplink.unreported)
-
-    def _longest_burst(self, cvs: int) -> int:
-        """Slots per compiled call: stop signals are heard between calls, so a call must take less than a second."""
-        pairs = min(cvs, self.link.prbs) * self.link.prbs
-        return min(self.longest_burst, max(1, _PAIRS_PER_BURST // pairs))
 
     def _begin_round(self, round: int) -> None:
         """β(k, t) starts each round at the last value of the round before; in the first round at 0, as in the paper."""
@@ -133,22 +129,6 @@ class MacScheduler:
     def restore(self, state: State) -> None:
         """Restore the sums of β(k, t) from a checkpoint."""
         self._efficiency[:], self._round = state["efficiency"], state["round"]
-
-    @property
-    def _config(self) -> MacConfig:
-        """Constants for the compiled kernel."""
-        method = -1 if self._code is None else int(self._code)
-        return MacConfig(method, self.slot_s, self._nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
-
-    @property
-    def _code(self) -> AllocationMethod | None:
-        """Code of a compiled method; None if the policy is a function in Python."""
-        return self.policy.code if isinstance(self.policy, RatMethod) else None
-
-    @property
-    def _nats_hz(self) -> float:
-        """Bandwidth of a pRB over ln 2, so that rates in bit/s follow from natural logarithms."""
-        return self.link.bandwidth_hz / float(np.log(2))
 
     def _run_slot(
         self,

@@ -1,17 +1,24 @@
 """What the actors exchange: orders and their outcomes, decisions of the server, and the report of a round."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.learner import Evaluation, Start
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.trace import Departure
-from vefl_sim.schemes.observation import LastRound, Observation
+from vefl_sim.schemes.observation import Committed, LastRound, Observation
 from vefl_sim.schemes.scheme import Plan
+from vefl_sim.schemes.sla import Agreement
 
 Loss = Departure | Literal["round_ended", "training_unfinished", "expired"]
 """Why an update was lost."""
+OVERRUNS = ("upload_slots", "vehicle_energy", "vehicle_cost", "deadline", "round_cost")
+"""Limits that a round may exceed although its plan respected them in the worst case; see `RoundReport.overruns`."""
+_TOLERANCE = 1e-9  # relative; covers sums in a different order
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,21 @@ class Decision:
         """Time from the orders until the CVs have the model."""
         return self.broadcast.end_ns - self.broadcast.ordered_ns if self.broadcast else 0
 
+    def overruns(self, outcome: OrderOutcome) -> Iterator[str]:
+        """The limits that one of its orders exceeded."""
+        row = int(np.searchsorted(self.observation.cv, outcome.order.cv))
+        constants, worst_slots = self.observation.constants, int(self.observation.worst_slots[row])
+        pattern, account = constants.access.pattern, outcome.account
+        if outcome.tx_slots > (worst_slots if pattern.is_all_uplink else pattern.most_slots(worst_slots)):
+            yield "upload_slots"
+        if account.energy_j > self.observation.snapshot.agreements[row].energy_budget_j * (1 + _TOLERANCE):
+            yield "vehicle_energy"
+        if account.paid > outcome.worst_cost * (1 + _TOLERANCE):
+            yield "vehicle_cost"
+        late = outcome.end_ns > constants.grid.start_ns(outcome.order.deadline_slot)
+        if late or outcome.lost in ("round_ended", "expired"):
+            yield "deadline"
+
 
 @dataclass(frozen=True)
 class Applied:
@@ -167,3 +189,52 @@ class RoundReport:
         """CVs that could not get an order at the start and got none later in the round -> the constraint that binds."""
         ordered = {outcome.order.cv for outcome in self.outcomes}
         return {cv: limit for cv, limit in self.plan.ineligible.items() if cv not in ordered}
+
+    def overruns(self) -> Iterator[str]:
+        """The limits that the round exceeded, each once for every time it did so.
+
+        upload_slots: more slots than t̄_tx. vehicle_energy: more energy than e_bud. vehicle_cost: a higher charge than
+        planned. deadline: not received by the end of the sojourn bound or of the round. round_cost: more paid than Ξ.
+        """
+        paid = 0.0
+        for decision in self.constrained:
+            for outcome in decision.outcomes:
+                yield from decision.overruns(outcome)
+                paid += outcome.account.paid
+        if paid > self.decisions[0].observation.constants.budget * (1 + _TOLERANCE):
+            yield "round_cost"
+
+
+@dataclass
+class Window(RoundReport):
+    """One round, from its start on. Without rounds, an order belongs to the window in which it was given."""
+
+    opened: int = 0  # number of its `round_started` event
+    orders_left: int = 0  # number of its orders that have not ended
+    cost: dict[int, float] = field(default_factory=dict)  # CV -> worst-case cost of its orders so far
+    energy_j: dict[int, float] = field(default_factory=dict)  # CV -> worst-case energy of its orders so far
+
+    def commit(self, order: TrainOrder, agreement: Agreement) -> None:
+        """Add a new order, with its worst-case cost and energy."""
+        self.orders_left += 1
+        cv, cost = order.cv, agreement.price_per_joule * order.worst_j + agreement.base_fee
+        self.cost[cv] = self.cost.get(cv, 0.0) + cost
+        self.energy_j[cv] = self.energy_j.get(cv, 0.0) + order.worst_j
+
+    def committed(self, cvs: Sequence[int]) -> Committed:
+        """Worst-case cost and energy of the orders of these CVs so far, and the cost of all CVs."""
+        cost, energy_j = (
+            np.array([counts.get(cv, 0.0) for cv in cvs], np.float64) for counts in (self.cost, self.energy_j)
+        )
+        return Committed(cost, energy_j, float(sum(self.cost.values())))
+
+    def add(self, outcome: OrderOutcome) -> None:
+        """Add the outcome of an order to the decision that gave it; at most one decision is made at an instant."""
+        [decision] = (d for d in self.decisions if d.observation.snapshot.time_ns == outcome.order.ordered_ns)
+        decision.outcomes.append(outcome)
+        self.orders_left -= 1
+
+    def close(self) -> None:
+        """Bring the outcomes into the order of the CVs, when all orders have ended."""
+        for decision in self.decisions:
+            decision.outcomes.sort(key=lambda outcome: outcome.order.cv)

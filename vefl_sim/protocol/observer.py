@@ -11,9 +11,9 @@ from simpy import Event
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import Stopwatch
 from vefl_sim.core.state import State
-from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.control import Control, PlanDue
 from vefl_sim.protocol.coverage import CoverageProcess
+from vefl_sim.protocol.gnb import Broadcaster
 from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.server.orders import checked_plan
 from vefl_sim.radio.channel import Channel

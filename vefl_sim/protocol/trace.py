@@ -27,6 +27,10 @@ LOSSES = ("round_ended", *DEPARTURES, "training_unfinished", "expired")
 """Reasons for the loss of an update; every `update_lost` event has exactly one of them."""
 
 
+KINDS: list[str] = []
+"""The kinds of events in the trace."""
+
+
 @dataclass_transform(frozen_default=True)
 class TraceEvent:
     """Something that happens in a run; subclasses are frozen dataclasses, and `kind` is their name in the trace."""
@@ -36,6 +40,8 @@ class TraceEvent:
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
         cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()  # UpdateLost: update_lost
+        if not cls.__name__.startswith("_"):  # else it is what several events have in common
+            KINDS.append(cls.kind)
 
 
 class CoverageEntered(TraceEvent):
@@ -158,15 +164,6 @@ class ModelEvaluated(TraceEvent):
 
     round: int
     evaluation: "Evaluation"
-
-
-_EVENTS: tuple[type[TraceEvent], ...] = (
-    CoverageEntered, CoverageLeft, TripEnded, RoundStarted, CvIneligible, CvPassedOver, TrainingOrdered, ModelReceived,
-    TrainingFinished, UploadOffered, UploadStarted, UploadReceived, UpdateLost, RoundEnded, UpdateAggregated,
-    ModelAggregated, ModelEvaluated,
-)  # fmt: skip
-KINDS = tuple(event.kind for event in _EVENTS)
-"""The kinds of events in the trace."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 from simpy import Event, Interrupt
 
-from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import NOT_SAVED, State, from_state
-from vefl_sim.experiment.scheme_tables import SlaTable
 from vefl_sim.learning.learner import Start
 from vefl_sim.protocol.gnb import GNodeB
 from vefl_sim.protocol.inbox import Assignment, Inbox
@@ -26,7 +24,7 @@ from vefl_sim.protocol.trace import (
     UploadReceived,
 )
 from vefl_sim.protocol.uplink import Upload
-from vefl_sim.schemes.sla import Agreement, draw_agreement
+from vefl_sim.schemes.sla import Agreement
 
 
 @dataclass
@@ -163,24 +161,6 @@ class ConnectedVehicle:
         if state["upload"] is not None:
             self.work.upload = self.gnb.resume_upload(order, self.work.account, state["upload"])
         return order
-
-
-@dataclass(frozen=True)
-class VehicleFactory:
-    """Makes the CVs of a run, each with the agreement that its number draws."""
-
-    env: NanosecondEnvironment
-    sla: SlaTable
-    streams: Streams
-    inbox: Inbox
-    gnb: GNodeB
-    ledger: Ledger
-    trace: Trace
-
-    def vehicle(self, cv: int, distance_m: Callable[[], float]) -> ConnectedVehicle:
-        """A CV that has not started to live yet."""
-        agreement = draw_agreement(cv, self.sla, self.streams)
-        return ConnectedVehicle(self.env, cv, agreement, self.inbox, self.gnb, self.ledger, self.trace, distance_m)
 
 
 def _loss(cause: Any, upload: Upload | None) -> Loss:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 
 _LEAST_GHZ = 6.0
 _ALIKE = 1e-13  # of a pRB's power: pRBs that differ by less are taken in their order, not by rounding errors

@@ -18,8 +18,7 @@ from math import ceil
 import numpy as np
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable
 
 _BLOCK_HZ = 180e3  # 12 subcarriers of 15 kHz
 
@@ -141,15 +140,13 @@ class Downlink:
         share = tdd.count("D") / len(tdd) if "D" in tdd else 1.0  # without a pattern it has a band of its own
         return cls(link, downlink.tx_power_w, noise_ratio, downlink.rate_floor, share, bits)
 
-    def rates_bps(self, snr_per_watt: Floats) -> Floats:
-        """Rate at which each CV can receive, by its SNR per watt in the uplink without fading: the path is the same."""
-        snr = self.power_w / self.link.prbs * snr_per_watt / self.noise_ratio
-        rates: Floats = self.share * self.link.prbs * self.link.rate_bps(snr)
-        return rates
-
     def rate_bps(self, snr_per_watt: Floats) -> float:
-        """Rate of a broadcast to these CVs: that of the slowest, or the floor."""
-        return max(self.rate_floor_bps, float(np.min(self.rates_bps(snr_per_watt))))
+        """Rate of a broadcast to CVs with this SNR per watt in the uplink, where the path is the same, without fading.
+
+        It is that of the slowest CV, or the floor.
+        """
+        snr = self.power_w / self.link.prbs * snr_per_watt / self.noise_ratio
+        return max(self.rate_floor_bps, float(np.min(self.share * self.link.prbs * self.link.rate_bps(snr))))
 
     def duration_ns(self, rate_bps: float) -> int:
         """Time that the model takes."""

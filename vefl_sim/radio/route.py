@@ -4,8 +4,9 @@ Fading that is correlated in space needs the distance along the path. Between tw
 constant speed, so the distance is interpolated, and a vehicle that waits stays where it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +27,25 @@ class _Step:
     end_m: Floats
     sight: Bools  # line of sight, which is constant between two scenes
 
-    def row(self, vehicles: NDArray[np.int64]) -> Ints:
-        """Row of each vehicle; −1 if the step does not contain it."""
-        rows = np.minimum(np.searchsorted(self.vehicle, vehicles), max(len(self.vehicle) - 1, 0))
-        if not len(self.vehicle):
-            return np.full(len(vehicles), -1)
-        return np.where(self.vehicle[rows] == vehicles, rows, -1)
+
+def _rows(vehicle: Ints, wanted: Ints) -> Ints:
+    """Row of each wanted vehicle among these, in ascending order; −1 if it is not there."""
+    if not len(vehicle):
+        return np.full(len(wanted), -1)
+    rows = np.minimum(np.searchsorted(vehicle, wanted), len(vehicle) - 1)
+    return np.where(vehicle[rows] == wanted, rows, -1)
+
+
+def first_known(entries: Iterable[tuple[Ints, NDArray[Any]]], cvs: Ints, values: NDArray[Any]) -> NDArray[Any]:
+    """Fill `values` with that of each CV in the first entry (vehicles and their values) that contains it."""
+    found = np.zeros(len(cvs), np.bool_)
+    for vehicle, given in entries:
+        rows = _rows(vehicle, cvs)
+        new = (rows >= 0) & ~found
+        values[new], found[new] = given[rows[new]], True
+        if found.all():
+            break
+    return values
 
 
 @dataclass
@@ -48,7 +62,7 @@ class Route:
         driven = np.zeros(len(scene.vehicle))
         if self._steps:
             before = self._steps[-1]
-            rows = before.row(scene.vehicle)
+            rows = _rows(before.vehicle, scene.vehicle)
             driven[rows >= 0] = before.end_m[rows[rows >= 0]]
         oldest_ns = scene.time_ns - self.past_slots * self.slot_ns
         self._steps = [step for step in self._steps if step.end_ns > oldest_ns]
@@ -85,7 +99,7 @@ class Route:
             if not len(step.start_m):
                 driven[first:last] = 0.0  # nobody had appeared yet
                 continue
-            rows = step.row(cvs)
+            rows = _rows(step.vehicle, cvs)
             known = rows >= 0
             span_ns = max(step.end_ns - step.start_ns, 1)
             share = np.clip((times_ns[first:last] - step.start_ns) / span_ns, 0.0, 1.0)[:, None]
@@ -98,18 +112,10 @@ class Route:
         times_ns = (slot + np.arange(slots)) * self.slot_ns
         sights = np.empty((slots, len(cvs)), np.bool_)
         for step, first, last in self._spans(times_ns):
-            sights[first:last] = self._sight_in(step, cvs)
+            later = self._steps[self._steps.index(step) :]
+            found = first_known(((each.vehicle, each.sight) for each in later), cvs, np.zeros(len(cvs), np.bool_))
+            sights[first:last] = found
         return sights
-
-    def _sight_in(self, step: _Step, cvs: NDArray[np.int64]) -> Bools:
-        sight, found = np.zeros(len(cvs), np.bool_), np.zeros(len(cvs), np.bool_)
-        for later in self._steps[self._steps.index(step) :]:
-            rows = later.row(cvs)
-            new = (rows >= 0) & ~found
-            sight[new], found[new] = later.sight[rows[new]], True
-            if found.all():
-                break
-        return sight
 
     def _spans(self, times_ns: Ints) -> list[tuple[_Step, int, int]]:
         """The steps that hold these ascending times, each with the range of times; earlier times are in the first."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.state import State, from_state, generator_state, restore_generator, state_of
-from vefl_sim.experiment.radio_tables import RadioTable
+from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
 

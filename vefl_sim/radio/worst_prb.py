@@ -79,27 +79,23 @@ class GainLaw:
 
 @cache
 def _worst(law: GainLaw) -> tuple[Floats, Floats]:
-    if np.isinf(law.k_factor):
-        return np.full(1, float(law.antennas)), np.ones(1)
-    if law.independent is not None:
-        return quantiles_of_least(law.antennas, law.independent, law.k_factor)
-    least = np.sort(law.draw()[0].min(axis=1))
-    return least.reshape(NODES, -1).mean(axis=1), np.full(NODES, 1 / NODES)
+    """Quantiles of the gain of the worst pRB, and their probabilities.
 
-
-def quantiles_of_least(antennas: int, prbs: int, k_factor: float = 0.0) -> tuple[Floats, Floats]:
-    """Quantiles of the least of Z independent gains at Gauss-Legendre nodes: P(least > x) = P(gain > x)^Z.
-
-    Without a direct path a gain is Gamma(N, 1); with it, 2(K + 1) times the gain is noncentral χ² with 2N degrees of
-    freedom and the parameter 2NK.
+    Of Z independent gains P(least > x) = P(gain > x)^Z, at Gauss-Legendre nodes. Without a direct path a gain is
+    Gamma(N, 1); with it, 2(K + 1) times the gain is noncentral χ² with 2N degrees of freedom and the parameter 2NK.
     """
     from scipy.special import chndtrix, gammainccinv  # slow to import, and not needed to read an experiment
 
+    if np.isinf(law.k_factor):
+        return np.full(1, float(law.antennas)), np.ones(1)
+    if law.independent is None:
+        least = np.sort(law.draw()[0].min(axis=1))
+        return least.reshape(NODES, -1).mean(axis=1), np.full(NODES, 1 / NODES)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    above = ((nodes + 1) / 2) ** (1 / prbs)
-    if not k_factor:
-        return gammainccinv(antennas, above), weights / 2
-    gain = chndtrix(1 - above, 2 * antennas, 2 * antennas * k_factor) / (2 * (k_factor + 1))
+    above = ((nodes + 1) / 2) ** (1 / law.independent)
+    if not law.k_factor:
+        return gammainccinv(law.antennas, above), weights / 2
+    gain = chndtrix(1 - above, 2 * law.antennas, 2 * law.antennas * law.k_factor) / (2 * (law.k_factor + 1))
     return gain, weights / 2
 
 
@@ -162,7 +158,7 @@ def _interpolated(law: GainLaw, margin: float, snr: Floats, full_prbs: int | Non
 @cache
 def _share(law: GainLaw, margin: float, snr: float, full_prbs: int | None) -> float:
     """The share at one SNR, from draws that are the same in every run."""
-    measured, now = _ranked(law)
+    _, (measured, now) = _draws_of(law)  # best measured pRBs first
     granted = measured * margin
     rates = [_arriving(granted[:, -1:], now[:, -1:], snr)]
     for count in prb_counts(law.prbs):
@@ -179,17 +175,11 @@ def _share(law: GainLaw, margin: float, snr: float, full_prbs: int | None) -> fl
 
 
 @lru_cache(maxsize=2)
-def _draws_of(law: GainLaw) -> tuple[Floats, Floats]:
-    """Draws of the gains when they were measured and in the slot; rows are independent, pRBs in their own order."""
-    return law.draw()
-
-
-@lru_cache(maxsize=2)
-def _ranked(law: GainLaw) -> tuple[Floats, Floats]:
-    """The same draws; each row from the pRB measured best to the worst."""
-    measured, now = _draws_of(law)
+def _draws_of(law: GainLaw) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Draws of the gains when measured and in the slot, in independent rows: as drawn, and the best measured first."""
+    measured, now = law.draw()
     order = np.argsort(-measured, axis=1, kind="stable")
-    return np.take_along_axis(measured, order, 1), np.take_along_axis(now, order, 1)
+    return (measured, now), (np.take_along_axis(measured, order, 1), np.take_along_axis(now, order, 1))
 
 
 def _arriving(granted: Floats, now: Floats, snr: Floats | float) -> float:
@@ -222,8 +212,9 @@ def _best_number(snr: Floats) -> Floats:
 def _arriving_if_shared(law: GainLaw, margin: float, snr: float, full_prbs: int) -> float:
     """Mean rate of one of Z CVs that share a slot with given powers: a pRB belongs to the CV measured best on it."""
     prbs = law.prbs
-    slots = len(_draws_of(law)[0]) // prbs
-    measured, now = (gains[: slots * prbs].reshape(slots, prbs, prbs) for gains in _draws_of(law))  # slot, CV, pRB
+    drawn, _ = _draws_of(law)
+    slots = len(drawn[0]) // prbs
+    measured, now = (gains[: slots * prbs].reshape(slots, prbs, prbs) for gains in drawn)  # slot, CV, pRB
     owned = measured.argmax(axis=1)[:, None, :] == np.arange(prbs)[:, None]
     power = np.minimum(1.0, full_prbs / np.maximum(owned.sum(axis=2, keepdims=True), 1)) * owned
     return _arriving((measured * margin * power).reshape(-1, prbs), (now * power).reshape(-1, prbs), snr)

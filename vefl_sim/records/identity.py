@@ -13,13 +13,12 @@ from typing import Any, Self
 
 from vefl_sim.core.errors import CannotWrite, ExperimentError, NotResumable, first_line
 from vefl_sim.core.files import cache_directory, ensure_writable, open_file, read_json, read_text, write_text
-from vefl_sim.core.memory import require_memory
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest, what_is_computed
 from vefl_sim.experiment.plugins import declaration, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
-from vefl_sim.mobility.recorded import recording
+from vefl_sim.mobility.recorded.playback import recording_digest
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 _PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
@@ -98,16 +97,14 @@ def mobility_digest(experiment: Experiment) -> str:
     path = Path(experiment.mobility.file)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ExperimentError(f'mobility.file = "{path}" is neither a file nor a folder: name a recording or a map.')
-    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording.recording_digest
+    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording_digest
     return str(digest(experiment.mobility.file))
 
 
 def start_digest(file: str) -> str:
-    """Digest of the initial model that `model.start` names; one that does not fit into memory is not read."""
+    """Digest of the initial model that `model.start` names."""
     try:
         with open_file(Path(file)) as content:
-            size = os.fstat(content.fileno()).st_size
-            require_memory(size, f'The arrays of model.start = "{file}"', "name a smaller file")
             return hashlib.file_digest(content, "sha256").hexdigest()
     except (OSError, ValueError) as error:
         where = "relative paths start at the folder of the experiment's file, or where you start the run"

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,14 +50,6 @@ def is_locked(run: Path) -> bool:
         return True
     except OSError:  # no process works on a run in a read-only archive
         return False
-
-
-def remove_lock(run: Path) -> None:
-    """Remove the files of the lock, and the directory if nothing else is in it."""
-    with suppress(OSError):
-        for name in LOCK_FILES:
-            (run / name).unlink(missing_ok=True)
-        run.rmdir()
 
 
 def _owner(run: Path) -> str:

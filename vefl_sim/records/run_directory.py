@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -31,7 +32,7 @@ from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.lock import LOCK_FILES, is_locked
 from vefl_sim.records.models import ConfusionMatrix, kept_rounds, read_confusion, saved_model
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import PartFile, content_files, read_rows, table_fault
+from vefl_sim.records.table_parts import MainTables, PartFile, content_files, read_rows, table_fault
 from vefl_sim.records.totals import TABLE_DIGESTS, are_figures, energy_text
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _MAX_CHARACTERS = 200  # of a cell in a notebook
 _FIX = "restore it, or run the experiment again with --fresh"
 
 
-class Run:
+class Run(MainTables):
     """A run directory and its results; tables are read as pandas data frames."""
 
     def __init__(self, path: str | Path) -> None:
@@ -180,21 +181,6 @@ class Run:
         return TABLE_DIGESTS in self.summary if self.is_done else not any(self.path.glob("tables/*.parquet"))
 
     @property
-    def events(self) -> "pd.DataFrame":
-        """The trace."""
-        return self.table("events")
-
-    @property
-    def rounds(self) -> "pd.DataFrame":
-        """One row per round."""
-        return self.table("rounds")
-
-    @property
-    def vehicles(self) -> "pd.DataFrame":
-        """One row per round and CV in coverage at its start."""
-        return self.table("vehicles")
-
-    @property
     def confusion(self) -> ConfusionMatrix | None:
         """The confusion matrix of the last model on the test set; None if the run has none."""
         return read_confusion(self.path)
@@ -247,30 +233,20 @@ def _fault_of_entries(run: Path) -> str | None:
     would hold up whoever opens it.
     """
     try:
-        for entry in [*os.scandir(run)]:
-            if fault := _fault(entry):
-                return f"{entry.path} {fault}"
-        for folder in _ALL_FOLDERS:
+        for name in (*_FILES, *_ALL_FOLDERS):
+            path, is_folder = run / name, name in _ALL_FOLDERS
             with suppress(FileNotFoundError):  # it has none, or the process that works on it has just removed it
-                for entry in [*os.scandir(run / folder)]:
+                mode = path.lstat().st_mode
+                if S_ISLNK(mode):
+                    return f"{path} is a link, and a run is changed only within its folder"
+                if not (S_ISDIR(mode) if is_folder else S_ISREG(mode)):
+                    return f"{path} is not a {'folder' if is_folder else 'file'}"
+                for entry in [*os.scandir(path)] if is_folder else ():
                     if not entry.is_file(follow_symlinks=False):
                         return f"{entry.path} is not a file"
     except OSError as error:
         return f"{error.filename or run} cannot be read: {error.strerror}"
     return None
-
-
-def _fault(entry: os.DirEntry[str]) -> str | None:
-    if entry.name not in (*_FILES, *_ALL_FOLDERS):
-        return None
-    if entry.is_symlink():
-        return "is a link, and a run is changed only within its folder"
-    if entry.name in _ALL_FOLDERS:
-        return None if entry.is_dir() else "is not a folder"
-    if not entry.is_file():
-        return "is not a file"
-    readable = os.access(entry.path, os.R_OK) or not os.access(entry.path, os.F_OK)  # it may just have been removed
-    return None if readable or entry.name == "LOCK" else "cannot be read: Permission denied"
 
 
 def _cells(experiment: Experiment, summary: dict[str, Any]) -> dict[str, str]:

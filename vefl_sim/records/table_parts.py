@@ -5,6 +5,7 @@ lists the part files that belong to it; rows in other files are of rounds that w
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,3 +150,26 @@ def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
         return pd.concat([read_table(file, schema) for file in files], ignore_index=True)
     except BadInput as error:
         raise RunNotFound(error.problems) from None
+
+
+class MainTables(ABC):
+    """The tables that every run has, by name."""
+
+    @abstractmethod
+    def table(self, name: str) -> "pd.DataFrame":
+        """One table by name: events, rounds, vehicles, mobility, …"""
+
+    @property
+    def events(self) -> "pd.DataFrame":
+        """The trace."""
+        return self.table("events")
+
+    @property
+    def rounds(self) -> "pd.DataFrame":
+        """One row per finished round."""
+        return self.table("rounds")
+
+    @property
+    def vehicles(self) -> "pd.DataFrame":
+        """One row per round and CV in coverage at its start."""
+        return self.table("vehicles")

@@ -96,12 +96,10 @@ def are_figures(value: object) -> bool:
     """Whether a value read from a file is the figures of a run: at least its rounds, and each figure of its type."""
     if not isinstance(value, dict) or not isinstance(value.get("rounds"), int):
         return False
-    return all(_has_its_type(name, figure) for name, figure in value.items())
-
-
-def _has_its_type(name: str, figure: object) -> bool:
-    if kind := _TABLES.get(name):
-        return isinstance(figure, dict) and all(isinstance(entry, kind) for entry in figure.values())
-    if name in ("state", "content_digest"):
-        return isinstance(figure, str)
-    return figure is None or isinstance(figure, int | float)
+    for name, figure in value.items():
+        if kind := _TABLES.get(name):
+            if not isinstance(figure, dict) or not all(isinstance(entry, kind) for entry in figure.values()):
+                return False
+        elif not isinstance(figure, str if name in ("state", "content_digest") else int | float | None):
+            return False
+    return True

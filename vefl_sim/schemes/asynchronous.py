@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import LearningTable
+from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import Unused, nothing
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.trees import weighted_sum
@@ -62,11 +61,7 @@ class AfaCd(Scheme):
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
         """Yield a sentence if mean gradients are not defined."""
-        if experiment.learning.optimizer != "sgd":
-            yield (
-                f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which '
-                f'learning.optimizer = "{experiment.learning.optimizer}" does not define: use "sgd".'
-            )
+        yield from require_sgd(experiment)
         if experiment.learning.momentum:
             yield (
                 f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which gives '
@@ -95,6 +90,15 @@ class AfaCd(Scheme):
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
         samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
         return self._rate * share / step_sizes(self._learning, iterations, samples)
+
+
+def require_sgd(experiment: Experiment) -> Iterator[str]:
+    """Yield a sentence if the step sizes of local training are not defined, by whose sum a scheme divides updates."""
+    if experiment.learning.optimizer != "sgd":
+        yield (
+            f'scheme.kind = "{experiment.scheme.kind}" divides an update by the sum of its step sizes, which '
+            f'learning.optimizer = "{experiment.learning.optimizer}" does not define: use "sgd".'
+        )
 
 
 def step_sizes(learning: LearningTable, iterations: Ints, samples: Ints) -> Floats:

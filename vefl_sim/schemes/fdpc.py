@@ -8,12 +8,17 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import Unused
-from vefl_sim.learning.aggregation import fdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
 from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan, Scheme
-from vefl_sim.schemes.weights import shares_over, theorem2_sum, unused_if_delivered, unused_if_normalized
+from vefl_sim.schemes.weights import (
+    fdpc_weights,
+    shares_over,
+    theorem2_sum,
+    unused_if_delivered,
+    unused_if_normalized,
+)
 
 
 class Fdpc(Scheme):

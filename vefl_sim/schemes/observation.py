@@ -9,7 +9,6 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import NOT_SAVED
-from vefl_sim.learning.aggregation import mixed_shares
 from vefl_sim.optimize.vefl.problem import VeflProblem
 from vefl_sim.radio.access import IMMEDIATE, Access
 from vefl_sim.radio.link import Link, worst_case_slots
@@ -139,9 +138,12 @@ class Observation:
         return 10 * math.log10(max(snr, 1e-30))
 
     def importance(self, sojourn_weight: float) -> Floats:
-        """Weighted mean of data share (weight 0) and sojourn bound share (weight 1): Θ_v of PDPC, p_v of FDPC."""
+        """Mean of the shares in the data (weight 0) and in the sojourn bounds (weight 1).
+
+        Θ_v of PDPC with λ̄ (thetaV), p_v of FDPC with λ (p_V_Mobility).
+        """
         samples = self.snapshot.samples.astype(np.float64)
-        return mixed_shares(samples, self.snapshot.sojourn_s, sojourn_weight)
+        return shares((1 - sojourn_weight) * shares(samples) + sojourn_weight * shares(self.snapshot.sojourn_s))
 
     def p_suc_of(self, cvs: Ints, kind: Literal["realized", "history"]) -> Floats:
         """p_suc that the aggregation divides by: "realized": 1 for a received update; "history": the success rate."""
@@ -198,6 +200,12 @@ class Observation:
             max_iterations=constants.max_iterations,
             everybody=everybody,
         )
+
+
+def shares(amount: Floats) -> Floats:
+    """Each amount as a share of the total; equal shares if the total is zero."""
+    total = float(amount.sum())
+    return amount / total if total > 0 else np.full(len(amount), 1 / max(1, len(amount)))
 
 
 def sojourn_ns(sojourn_s: float) -> int:

@@ -4,12 +4,11 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.learning.aggregation import pdpc_weights
 from vefl_sim.optimize.vefl.problem import solve
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.planning import plan_from_solution, unconstrained_plan
 from vefl_sim.schemes.scheme import BYZANTINE_KEYS, KEYS_WITHOUT_ROUNDS, Plan, Scheme
-from vefl_sim.schemes.weights import theorem2_sum, unused_if_normalized
+from vefl_sim.schemes.weights import pdpc_weights, theorem2_sum, unused_if_normalized
 
 
 class Pdpc(Scheme):

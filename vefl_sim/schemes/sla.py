@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.scheme_tables import SlaTable
+from vefl_sim.experiment.experiment import SlaTable
 
 
 @dataclass(frozen=True)

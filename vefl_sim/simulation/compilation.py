@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part, load_part
 from vefl_sim.experiment.toml import as_toml, validated
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import NullLearner
+from vefl_sim.learning.learner import Learner
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import needs_large
 from vefl_sim.radio.link import Link
@@ -43,22 +44,21 @@ def compiling_ahead(experiment: Experiment) -> Iterator[subprocess.Popen[bytes] 
     The end of the block waits until the kernels are in the cache, and remembers that they are. An error in the block
     ends the process.
     """
-    process, marker = None, _marker(experiment)
-    if marker and not marker.exists() and (experiment.learning.threads or cores()) > 1:
-        with suppress(OSError):  # no process can be started
-            process = _start(experiment)
-            report(compiling())
+    marker = _marker(experiment)
+    if marker is None or marker.exists() or (experiment.learning.threads or cores()) == 1:
+        yield None
+        return
+    process = _start(experiment)
+    report(compiling())
     try:
         yield process
-        if process and marker:
-            report(compiling())
-            with suppress(OSError, subprocess.TimeoutExpired):  # the disk is full: the next run rehearses again
-                if process.wait(_LONGEST_S) == 0:
-                    marker.touch()
+        report(compiling())
+        with suppress(OSError, subprocess.TimeoutExpired):  # the disk is full: the next run rehearses again
+            if process.wait(_LONGEST_S) == 0:
+                marker.touch()
     finally:
-        if process:
-            process.kill()  # does nothing after its end
-            process.wait()
+        process.kill()  # does nothing after its end
+        process.wait()
 
 
 def _marker(experiment: Experiment) -> Path | None:
@@ -96,21 +96,22 @@ def _start(experiment: Experiment) -> subprocess.Popen[bytes]:
     return process
 
 
+@dataclass
 class StandingCars:
     """CVs that stand at different distances from the gNB."""
 
-    def __init__(self, step_ns: int, radius_m: float) -> None:
-        self.step_ns, self._time_ns = step_ns, 0
-        self._x_m, self._zeros = np.linspace(0.2, 1.0, _CVS) * min(100.0, 0.5 * radius_m), np.zeros(_CVS)
+    step_ns: int
+    radius_m: float
+    time_ns: int = 0
 
     def scene(self) -> Scene:
         """The current scene: the same at all times."""
-        cv, is_there = np.arange(1, _CVS + 1), np.ones(_CVS, np.bool_)
-        return Scene(self._time_ns, cv, self._x_m, self._zeros, self._zeros, is_there)
+        x_m, zeros = np.linspace(0.2, 1.0, _CVS) * min(100.0, 0.5 * self.radius_m), np.zeros(_CVS)
+        return Scene(self.time_ns, np.arange(1, _CVS + 1), x_m, zeros, zeros, np.ones(_CVS, np.bool_))
 
     def advance(self) -> Scene:
         """Let one step pass."""
-        self._time_ns += self.step_ns
+        self.time_ns += self.step_ns
         return self.scene()
 
 
@@ -127,7 +128,7 @@ def rehearse(experiment: Experiment) -> None:
         streams=Streams(run.seed),
         shards={cv: np.zeros(1, np.int64) for cv in range(1, _CVS + 1)},
         dataset=Dataset("rehearsal", images, labels, images, labels, classes=1),
-        learner=NullLearner(parameters=1000),
+        learner=Learner(parameters=1000),
         mobility=partial(StandingCars, to_ns(experiment.mobility.step_s), experiment.radio.coverage_radius_m),
         link=Link.of(experiment.radio),
         payload_bits=33_000,  # few enough to be sent within some slots

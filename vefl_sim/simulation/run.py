@@ -1,4 +1,4 @@
-"""Run an experiment, or resume a run: the run directory, and the ways in which a run can end."""
+"""Run an experiment, or resume a run: a simulation in its directory, and the ways in which it can end."""
 
 import time
 import traceback
@@ -21,24 +21,32 @@ from vefl_sim.core.errors import (
     RunInterrupted,
     VeflError,
     VeflWarning,
+    first_line,
 )
+from vefl_sim.core.files import explain_write_errors
 from vefl_sim.core.progress import heard_by
+from vefl_sim.core.state import Stateful, pack
+from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
 from vefl_sim.experiment.toml import load, read_experiment, with_settings
+from vefl_sim.learning.model_card import ModelCard
 from vefl_sim.mobility.recorded.trajectory import COMPLETE
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
-from vefl_sim.records.lock import locked, remove_lock
-from vefl_sim.records.run_directory import Run, create_run, find_or_create_run
-from vefl_sim.records.table_parts import table_digests
+from vefl_sim.records.lock import locked
+from vefl_sim.records.models import ConfusionMatrix, ModelFiles
+from vefl_sim.records.run_directory import FOLDERS, Run, create_run, find_or_create_run
+from vefl_sim.records.table_parts import remove_other_files, table_digests
 from vefl_sim.records.totals import TABLE_DIGESTS
 from vefl_sim.simulation.scenario import Scenario, build_scenario
-from vefl_sim.simulation.session import Session
 from vefl_sim.simulation.simulation import Simulation
 from vefl_sim.simulation.watcher import RunWatcher, Watchers
+
+_SECONDS_BETWEEN = 60.0
+_LARGEST_SHARE = 0.01  # of the wall time may be spent on checkpoints
 
 
 @overload
@@ -91,21 +99,19 @@ def simulate(
     create = create_run if fresh else find_or_create_run
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        while True:
-            run = create(identity, out, toml, settings)
-            if run.is_done:
-                run.require_complete()
-                if watcher or experiment.run.watch:
-                    warnings.warn(
-                        f"{run.path} is done already: it is returned as it is, and no watcher is called. "
-                        "simulate(…, fresh=True) runs the experiment again.",
-                        FinishedRun,
-                        stacklevel=2,
-                    )
-                return run
-            with _working_on(run, identity) as is_there:
-                if is_there:
-                    return _complete(run, identity, watcher, may_remove=True)
+        run = create(identity, out, toml, settings)
+        if run.is_done:
+            run.require_complete()
+            if watcher or experiment.run.watch:
+                warnings.warn(
+                    f"{run.path} is done already: it is returned as it is, and no watcher is called. "
+                    "simulate(…, fresh=True) runs the experiment again.",
+                    FinishedRun,
+                    stacklevel=2,
+                )
+            return run
+        with locked(run.path, identity.versions):
+            return _complete(run, identity, watcher, may_remove=True)
     finally:
         with suppress(OSError):  # of a folder that is not empty
             for folder in missing:
@@ -150,24 +156,6 @@ def _simulate_in_memory(experiment: Experiment, watcher: Any) -> Simulation:
     return simulation
 
 
-@contextmanager
-def _working_on(run: Run, identity: Identity) -> Iterator[bool]:
-    """Lock a run; yields False if another process has removed it, which does so if it finds bad input."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(run.path, identity.versions))
-        except VeflError:
-            if (run.path / "resolved.toml").exists():
-                raise
-            yield False  # without the lock, even if a third process has just created the run again
-            return
-        if (run.path / "resolved.toml").exists():
-            yield True
-            return
-    remove_lock(run.path)  # locking has created the folder again
-    yield False
-
-
 def _complete(
     run: Run, identity: Identity, watcher: Any, watch: Sequence[str] = (), *, may_remove: bool = False
 ) -> Run:
@@ -178,9 +166,10 @@ def _complete(
     notes += library_notes(run.path, identity)
     if not last and (loss := run.loss):
         raise NotResumable(f"{loss}, or run the experiment again with --fresh; nothing is changed.")
-    if last:
-        _require_traffic(run)
-    elif not run.is_untouched:
+    fault = declaration("mobility.kind", identity.experiment.mobility.kind, "fault", None)
+    if last and fault and (message := fault(run.path / "traffic")):  # the finished rounds have used this traffic
+        raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
+    if not last and not run.is_untouched:
         sentence = f"{run.path} was stopped before its first checkpoint: it starts again from round 1."
         warnings.warn(sentence, VeflWarning, stacklevel=3)
     try:
@@ -206,18 +195,11 @@ def _prepare(run: Run, experiment: Experiment, watchers: Watchers) -> tuple[Scen
     return scenario, {name: round(seconds, 3) for name, seconds in spent.items()}
 
 
-def _require_traffic(run: Run) -> None:
-    """Refuse to resume if the recorded traffic, which the finished rounds have used, is missing or damaged."""
-    fault = declaration("mobility.kind", run.experiment.mobility.kind, "fault", None)
-    if fault and (message := fault(run.path / "traffic")):
-        raise NotResumable(f"{run.path} cannot be resumed, because {message}: restore it, or run it with --fresh.")
-
-
 def _simulate(
     run: Run, scenario: Scenario, prepare: dict[str, float], watchers: Watchers, last: Checkpoint | None
 ) -> None:
     """Simulate the rounds after the checkpoint `last` and complete the run; the caller holds the lock."""
-    session = Session(scenario, run, last, watchers)
+    session = _Session(scenario, run, last, watchers)
     with watchers.until_the_end():
         with _failing(run, session):
             watchers.tell("started", run, scenario)
@@ -256,7 +238,7 @@ def _preparing(run: Run, may_remove: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _failing(run: Run, session: Session | None = None) -> Iterator[None]:
+def _failing(run: Run, session: "_Session | None" = None) -> Iterator[None]:
     """After an error, keep a traceback and the tables for investigation, and raise one sentence."""
     try:
         yield
@@ -273,3 +255,117 @@ def _failing(run: Run, session: Session | None = None) -> Iterator[None]:
             raise
         original = (session and error.__cause__) or error  # SimPy re-creates exceptions, which fails for some types
         raise RunFailed(f"{type(original).__name__}: {original} (traceback in {run.path / 'FAILED'})") from error
+
+
+class _Session:
+    """A simulation with its run directory: tables, checkpoints and models in files, and watchers that are told."""
+
+    def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None, watchers: Watchers) -> None:
+        """Prepare to simulate from the checkpoint `last`, or from the start."""
+        self._watchers, self._run, self._every = watchers, run, scenario.experiment.run.checkpoint_every
+        self._checkpoints, self.last = Checkpoints(run.path), last
+        with explain_write_errors(run.path):
+            _prepare_folders(run, last)
+        self.simulation = Simulation(scenario, parts=run.path / "parts", start_ns=last.time_ns if last else 0)
+        self._recorder = self.simulation.recorder
+        if last:
+            self._recorder.continue_after(last.tables)
+        self._class_names = scenario.dataset.class_names
+        card = ModelCard.of(scenario.experiment.model.factory, scenario.experiment.learning.loss, scenario.dataset)
+        self._models = ModelFiles(run.path, scenario.experiment.learning.keep_models, card)
+        self._confusion: ConfusionMatrix | None = None  # of the last evaluation in this session
+        self._stop = StopRequest(lambda: watchers.tell("stopping"))
+        self._before_s, self._wait_s = last.wall_s if last else 0.0, _SECONDS_BETWEEN
+        self._before_cpu_s = float(last.figures.get("cpu_s", 0.0)) if last else 0.0
+
+    def simulate(self) -> bool:
+        """Simulate to the end and complete the tables; False if the run was stopped before."""
+        self._began, self._saved = time.perf_counter(), time.perf_counter()
+        self._began_cpu_s = time.process_time()
+        with self._stop.listening():
+            self._restore()
+            while self.simulation.next_round():
+                self._tell_reports()
+                self._keep_model()  # before the checkpoint, after which it would not be due again
+                if self._stop.made or self._is_due():
+                    self._save()
+                if self._stop.made:
+                    self._recorder.discard()
+                    return False
+            self._tell_reports()
+            self.simulation.close()
+            if self._confusion:
+                self._confusion.write(self._run.path)  # before the last checkpoint, which does not hold it
+            self._keep_model()
+            self._models.finish(self.simulation.model)
+            if self.last:
+                self._save()  # a crash from here on costs nothing; a run without any checkpoint is short
+            self._recorder.compact(self._run.path / "tables")
+        return True
+
+    def figures(self) -> dict[str, Any]:
+        """Figures of the run up to now, as in summary.json."""
+        wall_s = self._before_s + time.perf_counter() - self._began
+        cpu_s = self._before_cpu_s + time.process_time() - self._began_cpu_s
+        return self.simulation.summary | {"wall_s": round(wall_s, 3), "cpu_s": round(cpu_s, 3)}
+
+    def _tell_reports(self) -> None:
+        for report in self.simulation.new_reports():
+            if report.evaluation:
+                self._confusion = ConfusionMatrix.of(report.round, report.evaluation, self._class_names)
+            self._watchers.tell("round", report)
+
+    def _keep_model(self) -> None:
+        """Keep the model after the round that has just ended, if `learning.keep_models` asks for it."""
+        if rounds := self.simulation.rounds_done:
+            evaluation = self.simulation.actors.server.model.evaluation
+            self._models.keep(rounds, evaluation, lambda: self.simulation.model)
+
+    def _is_due(self) -> bool:
+        if self._every:
+            return self.simulation.rounds_done - (self.last.round - 1 if self.last else 0) >= self._every
+        return time.perf_counter() - self._saved >= self._wait_s
+
+    def _save(self) -> None:
+        began = time.perf_counter()
+        with self.simulation.actors.stopwatch("checkpoint"):
+            figures = self.figures()
+            self.last = Checkpoint(
+                round=self.simulation.rounds_done + 1,
+                time_ns=self.simulation.now_ns,
+                wall_s=figures["wall_s"],
+                figures=figures,
+                tables=self._recorder.commit(),
+                state={name: part.state() for name, part in self._stateful().items()},
+            )
+            self._checkpoints.write(self.last)
+        self._saved = time.perf_counter()
+        self._wait_s = max(_SECONDS_BETWEEN, (self._saved - began) / _LARGEST_SHARE)
+
+    def _restore(self) -> None:
+        parts = self._stateful()
+        pack({name: part.state() for name, part in parts.items()}, {})  # what cannot be saved is reported now
+        for name, part in parts.items() if self.last else ():
+            try:
+                part.restore(self.last.state[name])  # type: ignore[union-attr]  # it is not None
+            except VeflError:
+                raise
+            except Exception as error:  # a state that somebody has edited may raise anything
+                raise NotResumable(
+                    f"{self._checkpoints.file_of(self.last)} cannot be restored ({name}: {type(error).__name__}: "  # type: ignore[arg-type]
+                    f"{first_line(error)}; traceback in {self._run.path / 'FAILED'}): delete it to resume from the "
+                    "checkpoint before it, or run the experiment with --fresh."
+                ) from error
+
+    def _stateful(self) -> dict[str, Stateful]:
+        return self.simulation.stateful() | {"models": self._models}
+
+
+def _prepare_folders(run: Run, last: Checkpoint | None) -> None:
+    """Create the folders, and remove files written after the checkpoint `last`: those rounds are repeated."""
+    for folder in FOLDERS:
+        (run.path / folder).mkdir(exist_ok=True)
+    remove_other_files(run.path / "parts", last.files if last else [])
+    remove_other_files(run.path / "tables", [])
+    Checkpoints(run.path).remove_after(last)
+    (run.path / "FAILED").unlink(missing_ok=True)

@@ -31,15 +31,14 @@ from vefl_sim.learning.codecs import Codec
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import held_out
 from vefl_sim.learning.holdings import partition, with_flipped_labels
-from vefl_sim.learning.learner import Learner, NullLearner
+from vefl_sim.learning.learner import Learner
 from vefl_sim.learning.losses import Loss, require_loss
 from vefl_sim.mobility.coverage import visitors
 from vefl_sim.mobility.kept import KeptTraffic
 from vefl_sim.mobility.scene import Mobility
 from vefl_sim.optimize.rat.edf import Scheduler
 from vefl_sim.optimize.rat.problem import RatPolicy
-from vefl_sim.radio.channel import Channel, CheckedChannel
-from vefl_sim.radio.csi import DelayedCsi
+from vefl_sim.radio.channel import Channel, CheckedChannel, DelayedCsi
 from vefl_sim.radio.link import Link
 from vefl_sim.schemes.centralized import BATCH_SIZE, EVERYTHING
 from vefl_sim.schemes.scheme import AnyScheme, AsynchronousScheme, Scheme
@@ -300,7 +299,7 @@ def make_learner(
     learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
         shapes = parameter_shapes(module, spec)
-        return NullLearner(parameter_count(shapes), statistics_count(shapes))
+        return Learner(parameter_count(shapes), statistics_count(shapes))
     batch_size = learning.batch_size
     if scheme.trains_centrally:
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE

@@ -24,6 +24,7 @@ from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.server.orders import checked_plan
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.records.recorder import Recorder
+from vefl_sim.records.table_parts import MainTables
 from vefl_sim.records.totals import Tally
 from vefl_sim.schemes.observation import Observation
 from vefl_sim.schemes.scheme import Plan
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", RoundDue, PlanDue, AllocationDue)
 
 
-class Simulation:
+class Simulation(MainTables):
     """A run in memory that one steps through; its tables can be read at any time.
 
     for report in vefl_sim.Simulation("experiments/quickstart.toml"):
@@ -150,21 +151,6 @@ class Simulation:
             return self.recorder.table(name)
         except KeyError:
             raise RunNotFound(f"This run does not record a table {name!r}.") from None
-
-    @property
-    def events(self) -> "pd.DataFrame":
-        """The trace so far."""
-        return self.table("events")
-
-    @property
-    def rounds(self) -> "pd.DataFrame":
-        """One row per finished round."""
-        return self.table("rounds")
-
-    @property
-    def vehicles(self) -> "pd.DataFrame":
-        """One row per round and CV in coverage at its start."""
-        return self.table("vehicles")
 
     @property
     def summary(self) -> dict[str, Any]:

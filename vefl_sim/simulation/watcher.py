@@ -60,10 +60,7 @@ class RunWatcher(Protocol):
 
 @contextmanager
 def warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within this block, `tell` is called with the warnings of this package, which Python would print with a path.
-
-    A run that is returned because it is done is no news here: who uses this block says so, or does not care.
-    """
+    """Within this block, `tell` is called with the warnings of this package, which Python would print with a path."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -71,7 +68,7 @@ def warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
             tell(str(message)) if issubclass(category, VeflWarning) else show(message, category, *where, **more)
 
         warnings.simplefilter("always", VeflWarning)
-        warnings.simplefilter("ignore", FinishedRun)
+        warnings.simplefilter("ignore", FinishedRun)  # who uses this block says so, or does not care
         warnings.showwarning = told
         yield
 
@@ -86,19 +83,37 @@ class Watchers:
     def __init__(self, given: Any, names: Iterable[str] = (), experiment: Experiment | None = None) -> None:
         """Make the named watchers; one that cannot work is refused."""
         self._given, self._named = given, dict[str, Any]()
-        self._unreported: list[str] = []  # failures since the last report
+        self._failures: list[str] = []  # those that are not reported yet
         for name in dict.fromkeys(names):
             require_watcher(name)
             self._named[name] = make_part(_KEY, name, experiment)
             require_protocol(f'{_KEY} = "{name}"', self._named[name], RunWatcher, partly=True)
 
     def tell(self, method: str, *arguments: Any) -> None:
-        """Call a method of every watcher that has it."""
+        """Call a method of every watcher that has it; that of the given one is called last with the end of the run."""
+        if method != "ended":
+            self._tell_given(method, *arguments)
+        for name, watcher in [*self._named.items()]:
+            try:
+                if call := _own(watcher, method):
+                    call(*arguments)
+            except (Exception, SystemExit) as error:
+                if not self._named.pop(name, None):
+                    continue  # a signal came in this call, and its handler has reported the watcher already
+                raised = f"{type(error).__name__}: {first_line(error)}"
+                self._failures.append(f'{_KEY} = "{name}" failed in {method} ({raised}); the run does not need it.')
+        while self._failures and method != "stopping":  # within a signal handler nothing can be shown
+            sentence = self._failures.pop(0)
+            if _own(self._given, "warned"):
+                self._given.warned(sentence)
+            else:
+                warnings.warn(sentence, VeflWarning, stacklevel=2)
+        if method == "ended":
+            self._tell_given(method, *arguments)
+
+    def _tell_given(self, method: str, *arguments: Any) -> None:
         if call := _own(self._given, method):
             call(*arguments)
-        self._tell_named(method, *arguments)
-        if method != "stopping":  # within a signal handler nothing can be shown
-            self._report()
 
     def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
         """Tell that the run continues from a checkpoint; Python warns of the notes if the caller does not listen."""
@@ -113,37 +128,12 @@ class Watchers:
         try:
             yield
         except (RunInterrupted, KeyboardInterrupt):
-            self._end("stopped")
+            self.tell("ended", "stopped")
             raise
         except Exception:
-            self._end("failed")
+            self.tell("ended", "failed")
             raise
-        self._end("done")
-
-    def _end(self, state: RunEnd) -> None:
-        self._tell_named("ended", state)
-        self._report()
-        if call := _own(self._given, "ended"):
-            call(state)
-
-    def _tell_named(self, method: str, *arguments: Any) -> None:
-        for name, watcher in [*self._named.items()]:
-            try:
-                if call := _own(watcher, method):
-                    call(*arguments)
-            except (Exception, SystemExit) as error:
-                if not self._named.pop(name, None):
-                    continue  # a signal came in this call, and its handler has reported the watcher already
-                raised = f"{type(error).__name__}: {first_line(error)}"
-                self._unreported.append(f'{_KEY} = "{name}" failed in {method} ({raised}); the run does not need it.')
-
-    def _report(self) -> None:
-        while self._unreported:
-            sentence = self._unreported.pop(0)
-            if call := _own(self._given, "warned"):
-                call(sentence)
-            else:
-                warnings.warn(sentence, VeflWarning, stacklevel=2)
+        self.tell("ended", "done")
 
 
 def require_watcher(name: str) -> None:

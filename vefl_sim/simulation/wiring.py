@@ -1,5 +1,6 @@
 """The only place where actors are created and connected: a scenario becomes SimPy processes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from simpy import Process
@@ -9,10 +10,9 @@ from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
-from vefl_sim.protocol.broadcaster import Broadcaster
 from vefl_sim.protocol.control import Control
 from vefl_sim.protocol.coverage import CoverageProcess
-from vefl_sim.protocol.gnb import GNodeB
+from vefl_sim.protocol.gnb import Broadcaster, GNodeB
 from vefl_sim.protocol.inbox import Inbox
 from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.ledger import Ledger
@@ -21,13 +21,13 @@ from vefl_sim.protocol.observer import Observer, Planner, SuccessHistory
 from vefl_sim.protocol.server.edge import EdgeServer, Timetable
 from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.pace import Buffer, Central, Pace, Rounds
-from vefl_sim.protocol.server.saved import SavedServer
 from vefl_sim.protocol.trace import Trace
-from vefl_sim.protocol.vehicle import VehicleFactory
+from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.access import Access
 from vefl_sim.radio.link import Downlink
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.scheme import AnyScheme
+from vefl_sim.schemes.sla import draw_agreement
 from vefl_sim.simulation.scenario import Scenario, make_channel, make_codec, make_scheduler_and_policy, make_scheme
 
 
@@ -53,7 +53,7 @@ class Actors:
             "trace": self.trace,
             "coverage": self.coverage,
             "gnb": self.gnb,
-            "server": SavedServer(self.server),
+            "server": self.server,
         }
 
     def start(self) -> Process:
@@ -80,11 +80,15 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors
         control=control,
     )
     gnb = GNodeB(env, grid, mac, ledger, trace, wait_for_tau=experiment.mac.start == "tau")
-    factory = VehicleFactory(env, experiment.sla, scenario.streams, inbox, gnb, ledger, trace)
-    coverage = CoverageProcess(env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, factory)
+
+    def vehicle(cv: int, distance_m: Callable[[], float]) -> ConnectedVehicle:
+        agreement = draw_agreement(cv, experiment.sla, scenario.streams)
+        return ConnectedVehicle(env, cv, agreement, inbox, gnb, ledger, trace, distance_m)
+
+    coverage = CoverageProcess(env, scenario.mobility(), channel, experiment.radio.coverage_radius_m, trace, vehicle)
     model_bits = scenario.learner.parameters * (1 + experiment.model.float_bits) * scheme.models_per_update
     downlink = Downlink.of(experiment, scenario.link, model_bits)
-    broadcaster = Broadcaster(downlink, ledger) if downlink else None
+    broadcaster = Broadcaster(downlink) if downlink else None
     samples, bound = {cv: len(shard) for cv, shard in scenario.shards.items()}, sojourn_bound_of(experiment)
     observer = Observer(env, coverage, channel, history, constants, samples, bound, broadcaster)
     model = GlobalModel(

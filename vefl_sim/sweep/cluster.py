@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,7 @@ from uuid import uuid4
 from vefl_sim.core.errors import BadInput, RunFailed, first_line
 from vefl_sim.core.files import explain_write_errors
 from vefl_sim.records.identity import package_digest
-from vefl_sim.sweep.job import Job, Report, run_in_process
-from vefl_sim.sweep.pool import Pool
+from vefl_sim.sweep.job import Job, Pool, Report, run_in_process
 
 LOCAL = "local-cluster"
 _CONNECT_S = 5.0  # longest wait for the scheduler at an address
@@ -65,25 +64,21 @@ def _local_cluster(workers: int) -> Any:
     except ImportError:
         raise BadInput(f"--on {LOCAL} needs certificates: pip install cryptography, or vefl_sim[cluster].") from None
     is_main = threading.current_thread() is threading.main_thread()
-    with _ignoring_ctrl_c() if is_main else nullcontext(), dask.config.set(_NO_PAGES):
-        return LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=workers,
-            threads_per_worker=1,
-            memory_limit=0,
-            dashboard_address=None,
-            silence_logs=50,
-            security=certificates,
-        )
-
-
-@contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """Processes started within the block ignore Ctrl-C: this process handles it and lets the points save first."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Its processes ignore Ctrl-C, because this process handles it and lets the points save first.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
     try:
-        yield
+        with dask.config.set(_NO_PAGES):
+            return LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=workers,
+                threads_per_worker=1,
+                memory_limit=0,
+                dashboard_address=None,
+                silence_logs=50,
+                security=certificates,
+            )
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _require_usable_workers(client: Any, on: str, out: Path) -> None:
@@ -124,8 +119,7 @@ class ClusterPool(Pool):
         client.subscribe_topic(self._topic, lambda event: self._reports.put(Report(**event[1])))
 
     def __str__(self) -> str:
-        count = len(self._threads())
-        return f"{count} worker{'s' if count != 1 else ''} at {self._address}"
+        return f"the cluster at {self._address}"
 
     @contextmanager
     def _requiring_scheduler(self) -> Iterator[None]:
@@ -138,14 +132,10 @@ class ClusterPool(Pool):
                 "and the same command continues the sweep."
             ) from error
 
-    def _threads(self) -> dict[str, int]:
-        """Numbers of threads of the workers that are connected now."""
-        with self._requiring_scheduler():
-            return dict(self._client.nthreads())
-
     def size(self) -> int:
         """Number of threads of all workers that are connected now."""
-        return max(1, sum(self._threads().values()))
+        with self._requiring_scheduler():
+            return max(1, sum(dict[str, int](self._client.nthreads()).values()))
 
     def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
         """Always, because the scheduler of the cluster queues jobs, and can ask for more workers."""

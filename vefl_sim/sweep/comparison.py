@@ -15,7 +15,7 @@ from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep import paired
 from vefl_sim.sweep.index import Index
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.runner import pool_for, run_quietly
+from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks, pool_for
 
 SEEDS = "seeds.csv"
 """The table of a comparison with one row per run."""
@@ -106,25 +106,12 @@ def compare(sweep: Sweep, out: str | Path = "runs", *, workers: int | None = Non
     Raises RunFailed if a run fails; the others are kept.
     """
     out = Path(out)
-    _require_pairs(sweep)
-    index, pool = Index.of(sweep, out, restart=True), pool_for(None, workers or cores(), out)
-    run_quietly(index, out, pool, fresh=fresh).require_done()
-    return Comparison.of(sweep, out)
-
-
-def _require_pairs(sweep: Sweep) -> None:
-    """Refuse swept keys, and variants with different seeds, whose means are not comparable.
-
-    Variants of one run each may have different seeds.
-    """
     if sweep.axes or not sweep.labels:
         raise BadInput(f"{sweep.name}: only [[compare]] and seeds can be compared, no swept keys: use run_sweep.")
-    seeds = {label: sorted(point.seed for point in sweep.points if point.label == label) for label in sweep.labels}
-    for label, own in seeds.items():
-        if len(own) != len(set(own)):
-            raise BadInput(f"compare, {label!r}: a seed appears twice: remove one of them.")
-        if len(sweep.points) > len(seeds) and own != seeds[sweep.labels[0]]:
-            raise BadInput(f"compare, {label!r}: its seeds are not those of {sweep.labels[0]!r}: give all the same.")
+    tasks = Tasks.of([Index.of(sweep, out, restart=True)], out, fresh=fresh)
+    Runner(tasks, pool_for(None, workers or cores(), out), SweepWatcher()).run()
+    tasks.require_done()
+    return Comparison.of(sweep, out)
 
 
 def _done_run(point: Point, out: Path) -> Run:

@@ -5,7 +5,7 @@ which the seeds are blocks: the mean, each factor, each combination of factors, 
 much effects differ between seeds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
@@ -49,15 +48,13 @@ class Factorial:
         The effect of some factors is what their means deviate by from the sum of the effects of fewer of them. The
         interactions of three or more factors are one row.
         """
-        axes = range(len(self.factors))
-        effects = [own for size in (1, 2) for own in combinations(axes, size)]
-        rows = {self.name(own): (_squares(self.values, own), self._freedom(own)) for own in effects}
-        if len(axes) > 2:
+        rows = {self._name(own): (_squares(self.values, own), self._freedom(own)) for own in self._effects}
+        if len(self.factors) > 2:
             cells = self.values.mean(axis=-1)
             between = len(self.seeds) * float(((cells - cells.mean()) ** 2).sum())
             squares, freedom = (sum(column) for column in zip(*rows.values(), strict=True))
             rows["three or more"] = max(0.0, between - squares), int(cells.size - 1 - freedom)
-        rows[SEEDS] = _squares(self.values, (len(axes),)), len(self.seeds) - 1
+        rows[SEEDS] = _squares(self.values, (len(self.factors),)), len(self.seeds) - 1
         total = float(((self.values - self.values.mean()) ** 2).sum())
         squares, freedom = (sum(column) for column in zip(*rows.values(), strict=True))
         rows[REST] = max(0.0, total - squares), int(self.values.size - 1 - freedom)
@@ -71,7 +68,18 @@ class Factorial:
         `difference`: mean over seeds, each the mean over all other factors; `half_width` of Student's 95 % confidence
         interval; `differs`: the interval excludes 0.
         """
-        return pd.DataFrame([*self._main_effects(), *self._interactions()], columns=list(_COLUMNS))
+        rows = []
+        for own in self._effects:
+            changed = self.means(*own)
+            for axis in range(len(own)):
+                changed = np.delete(changed, 0, axis) - changed.take([0], axis)
+            exact = np.where(np.abs(changed) <= _ROUNDING * np.abs(self.values).max(), 0.0, changed)
+            for place in np.ndindex(exact.shape[:-1]):
+                levels = [self.factors[axis].levels for axis in own]
+                change = "; ".join(f"{names[0]} → {names[1 + at]}" for names, at in zip(levels, place, strict=True))
+                mean, half = float(exact[place].mean()), half_width(pd.Series(exact[place]))
+                rows.append((self._name(own), change, len(self.seeds), mean, half, abs(mean) > half))
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
 
     @property
     def strongest(self) -> tuple[int, int]:
@@ -80,40 +88,23 @@ class Factorial:
         first, second = sorted(by_share[:2])
         return first, second
 
-    def means(self, first: int, second: int) -> Floats:
-        """By seed, the means over all other factors: one row per level of `first`, one column per level of `second`."""
-        others = tuple(axis for axis in range(len(self.factors)) if axis not in (first, second))
+    def means(self, *axes: int) -> Floats:
+        """By seed, the means over all other factors: one axis per given factor, in this order, then the seeds."""
+        others = tuple(axis for axis in range(len(self.factors)) if axis not in axes)
         table: Floats = self.values.mean(axis=others)
-        return table if first < second else table.swapaxes(0, 1)
+        return table if [*axes] == sorted(axes) else table.swapaxes(0, 1)
 
-    def name(self, axes: Sequence[int]) -> str:
+    @property
+    def _effects(self) -> list[tuple[int, ...]]:
+        """The axes of all single factors and of all pairs."""
+        return [own for size in (1, 2) for own in combinations(range(len(self.factors)), size)]
+
+    def _name(self, axes: Sequence[int]) -> str:
         """The name of an effect, for example "Z × |C_k|"."""
         return " × ".join(self.factors[axis].name for axis in axes)
 
     def _freedom(self, axes: Sequence[int]) -> int:
         return int(np.prod([self.values.shape[axis] - 1 for axis in axes]))
-
-    def _main_effects(self) -> Iterator[dict[str, Any]]:
-        for axis, factor in enumerate(self.factors):
-            others = tuple(other for other in range(len(self.factors)) if other != axis)
-            means = self.values.mean(axis=others)
-            for level in range(1, len(factor.levels)):
-                yield self._row(self.name([axis]), _change(factor, level), means[level] - means[0])
-
-    def _interactions(self) -> Iterator[dict[str, Any]]:
-        for first, second in combinations(range(len(self.factors)), 2):
-            means = self.means(first, second)
-            for i in range(1, means.shape[0]):
-                for j in range(1, means.shape[1]):
-                    change = f"{_change(self.factors[first], i)}; {_change(self.factors[second], j)}"
-                    values = means[i, j] - means[i, 0] - means[0, j] + means[0, 0]
-                    yield self._row(self.name([first, second]), change, values)
-
-    def _row(self, effect: str, change: str, by_seed: Floats) -> dict[str, Any]:
-        exact = np.where(np.abs(by_seed) <= _ROUNDING * np.abs(self.values).max(), 0.0, by_seed)
-        mean, half = float(exact.mean()), half_width(pd.Series(exact))
-        cells = (effect, change, len(self.seeds), mean, half, abs(mean) > half)
-        return dict(zip(_COLUMNS, cells, strict=True))
 
 
 def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: Floats) -> Factorial:
@@ -121,17 +112,29 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
 
     Again and again the level or seed of which the largest part is missing is left out, until nothing is missing.
     """
-    factors = _with_own_names(factors)
+    named = [factor.name for factor in factors]
+    counts = [named[: place + 1].count(name) for place, name in enumerate(named)]
+    factors = [  # a name that an earlier factor has, too, gets a number
+        replace(factor, name=f"{factor.name} ({count})") if count > 1 else factor
+        for factor, count in zip(factors, counts, strict=True)
+    ]
     names = [[f"{factor.name} = {level}" for level in factor.levels] for factor in factors]
     names.append([f"seed {seed}" for seed in seeds])
     kept = [list(range(length)) for length in values.shape]
     dropped: list[str] = []
+    rest = tuple(range(1, values.ndim))
     while (lacking := ~np.isfinite(values[np.ix_(*kept)])).any():
         axes = [axis for axis in range(lacking.ndim) if len(kept[axis]) > (2 if axis < len(factors) else 1)]
-        parts = [(float(part), axis, place) for axis in axes for place, part in enumerate(_parts(lacking, axis))]
+        by_axis = {axis: np.moveaxis(lacking, axis, 0).mean(axis=rest) for axis in axes}
+        parts = [(float(part), axis, at) for axis, own in by_axis.items() for at, part in enumerate(own)]
         part, axis, place = max(parts, default=(0.0, 0, 0))
         if not part:
-            raise BadInput(_too_little(factors, seeds, values))
+            missing = np.argwhere(~np.isfinite(values))
+            where = ", ".join(own[at] for own, at in zip(names, missing[0], strict=True))
+            raise BadInput(
+                "Effects need at least two values of each factor with all their combinations, but "
+                f"{len(missing)} of {values.size} points are missing, the first is {where}: run them first."
+            )
         dropped.append(names[axis][kept[axis].pop(place)])
     left = tuple(
         Factor(f.name, tuple(f.levels[i] for i in own), tuple(f.values[i] for i in own if f.values))
@@ -141,42 +144,10 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
     return Factorial(left, tuple(seeds[i] for i in kept[-1]), values[np.ix_(*kept)], sentence)
 
 
-def _with_own_names(factors: Sequence[Factor]) -> list[Factor]:
-    """The factors, where a name that an earlier one has, too, gets a number."""
-    names = [factor.name for factor in factors]
-    counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
-    return [
-        replace(f, name=f"{f.name} ({count})" if count > 1 else f.name)
-        for f, count in zip(factors, counts, strict=True)
-    ]
-
-
-def _parts(lacking: NDArray[np.bool_], axis: int) -> Floats:
-    """The part of the values that is missing, at each place of an axis."""
-    others = tuple(other for other in range(lacking.ndim) if other != axis)
-    return np.asarray(lacking.mean(axis=others), float)
-
-
-def _too_little(factors: Sequence[Factor], seeds: Sequence[Any], values: Floats) -> str:
-    """A sentence about one of the missing points."""
-    missing = ~np.isfinite(values)
-    place = np.argwhere(missing)[0]
-    where = [f"{factor.name} = {factor.levels[level]}" for factor, level in zip(factors, place, strict=False)]
-    return (
-        f"Effects need at least two values of each factor with all their combinations, but {missing.sum()} of "
-        f"{values.size} points are missing, the first is {', '.join(where)}, seed {seeds[place[-1]]}: run them first."
-    )
-
-
 def _squares(values: Floats, axes: Sequence[int]) -> float:
     """The sum of squares of the effect of some axes, over all numbers."""
-    effect: Any = 0.0
-    for size in range(len(axes) + 1):
-        for own in combinations(axes, size):
-            others = tuple(axis for axis in range(values.ndim) if axis not in own)
-            effect = effect + (-1) ** (len(axes) - size) * values.mean(axis=others, keepdims=True)
-    return float((np.broadcast_to(effect, values.shape) ** 2).sum())
-
-
-def _change(factor: Factor, level: int) -> str:
-    return f"{factor.levels[0]} → {factor.levels[level]}"
+    others = tuple(axis for axis in range(values.ndim) if axis not in axes)
+    effect = values.mean(axis=others, keepdims=True)
+    for axis in axes:
+        effect = effect - effect.mean(axis=axis, keepdims=True)
+    return float((effect**2).mean() * values.size)

@@ -52,7 +52,7 @@ class Index:
     sweep: Sweep
     settings: str = ""
     _replaces: str | None = None  # version of the index in the file that the next write renames
-    _previous: pd.DataFrame = field(default_factory=pd.DataFrame)
+    _previous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # rows when it was opened, by digest
 
     @classmethod
     def of(cls, sweep: Sweep, out: Path, settings: Sequence[str] = (), *, restart: bool = False) -> "Index":
@@ -67,14 +67,13 @@ class Index:
                 f"would run its {done} finished points again: continue with that version, choose another --out, or "
                 "start again with --restart, which keeps the old index and its runs."
             )
-        return cls(file, sweep, "; ".join(settings), other, pd.DataFrame() if other else previous)
+        rows: dict[str, Any] = {} if other else {row[_KEY]: row for row in previous.to_dict("records")}
+        return cls(file, sweep, "; ".join(settings), other, rows)
 
     def previous_row(self, digest: str) -> Mapping[str, Any]:
         """What the index contained about a point when it was opened, without empty cells; {} for a new point."""
-        if self._previous.empty:
-            return {}
-        rows = self._previous[self._previous[_KEY] == digest]
-        return {} if rows.empty else {str(name): cell for name, cell in rows.iloc[-1].items() if not pd.isna(cell)}
+        row = self._previous.get(digest, {})
+        return {str(name): cell for name, cell in row.items() if not pd.isna(cell)}
 
     def write(self, entries: Mapping[str, IndexEntry]) -> None:
         """Write all points as they are now; rows of other points, which another sweep may have added, are kept.

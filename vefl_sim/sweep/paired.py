@@ -1,16 +1,21 @@
-"""Means over seeds and paired differences, with Student's 95 % confidence intervals.
+"""Means over seeds and paired differences, with Student's 95 % confidence intervals; how many seeds find a difference.
 
-All functions take a table with one row per (variant, seed) and one column per figure. Variants with the same seed share
-traffic, channels, data and initial model, so the effect that a seed has on both cancels in their difference.
+Tables have one row per (variant, seed) and one column per figure. Variants with the same seed share traffic, channels,
+data and initial model, so the effect that a seed has on both cancels in their difference.
 """
 
 import math
+from bisect import bisect_left
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import optimize, special, stats
 
 CONFIDENCE = 0.95
+POWER = 0.8
+_MAX_SEEDS = 10_000
+_QUANTILES = (np.arange(2000) + 0.5) / 2000
 _DIFFERENCES = ("variant", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
@@ -19,10 +24,7 @@ def half_width(values: pd.Series) -> float:
 
     t_{n−1, 0.975}·s/√n, with the standard deviation s of the sample. Missing values are left out.
     """
-    present = values.dropna()
-    if len(present) < 2:
-        return math.nan
-    return critical_t(len(present)) * float(present.std(ddof=1)) / math.sqrt(len(present))
+    return float(half_widths(values.dropna().to_frame().T).iloc[0])
 
 
 def half_widths(table: pd.DataFrame) -> "pd.Series[float]":
@@ -63,3 +65,53 @@ def difference(variant: pd.Series, reference: pd.Series) -> dict[str, Any]:
 def critical_t(pairs: int) -> float:
     """The t value of the confidence interval of the mean of so many pairs."""
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1))
+
+
+def seeds_sentence(differences: pd.DataFrame, name: str, detect: float | None = None, *, settable: bool = True) -> str:
+    """How many seeds are needed to find a difference, from rows of `differences`; empty if one was found.
+
+    The row with the largest spread counts, with its own number of seeds. `name`: of the figure; `detect`: the
+    difference, if one was chosen; `settable`: whether one can be.
+    """
+    known = differences[differences["pairs"] > 1]
+    if not len(known) or known["differs"].any():
+        return ""
+    # the standard deviation of the differences, from the half-width of their interval
+    pairs = known["pairs"].astype(int)
+    spread, seeds = max(zip(known["half_width"] * pairs**0.5 / pairs.map(critical_t), pairs, strict=True))
+    if spread == 0:
+        return ""
+    found = detect or detectable(spread, seeds)
+    needed = seeds_needed(found if detect else found / 2, spread)
+    count = f"{needed} seeds are needed" if needed else f"more than {_MAX_SEEDS} seeds are needed"
+    count += " (paired t test, 80 % power, 5 % level)"  # the power is the share of experiments
+    if detect:
+        return f"No difference in {name} was found. To find one of {detect:g}, {count}."
+    hint = " For another difference, set figure.detect." if settable else ""
+    return (
+        f"No difference in {name} was found. With {seeds} seeds, one of {found:.2g} is found in 80 % of experiments; "
+        f"for half of it, {count}.{hint}"
+    )
+
+
+def power(effect: float, seeds: int) -> float:
+    """Probability that a paired t test finds a difference of `effect` standard deviations of the paired differences.
+
+    The t value is (Z + effect·√n)/S with a normal Z and the sample's deviation S, of which the quantiles are taken.
+    (`scipy.stats.nct` is the same, but gives NaN for few seeds and large effects.)
+    """
+    freedom, shift = seeds - 1, abs(effect) * math.sqrt(seeds)
+    limits = critical_t(seeds) * stats.chi.ppf(_QUANTILES, freedom) / math.sqrt(freedom)
+    return float((special.ndtr(shift - limits) + special.ndtr(-shift - limits)).mean())
+
+
+def seeds_needed(difference: float, deviation: float) -> int | None:
+    """The smallest number of seeds with which a difference is found; None if more than 10,000 are needed."""
+    counts = range(2, _MAX_SEEDS + 1)
+    place = bisect_left(counts, POWER, key=lambda seeds: power(difference / deviation, seeds))
+    return counts[place] if place < len(counts) else None
+
+
+def detectable(deviation: float, seeds: int) -> float:
+    """The smallest difference that is found with so many seeds."""
+    return deviation * float(optimize.brentq(lambda effect: power(effect, seeds) - POWER, 0.0, 1000.0))

@@ -1,30 +1,50 @@
 """The points of a sweep: one experiment for each combination of variant, values and seed.
 
-A point is named by its configuration, not by its sweep, so sweeps with a point in common share its run.
+A point is named by its configuration, not by its sweep, so sweeps with a point in common share its run. Each mistake in
+[sweep], [[compare]] or the seeds is reported in one sentence.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
 from vefl_sim.core.progress import counted
+from vefl_sim.experiment.complaints import is_key, shortened, shown, unknown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
-from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment
-from vefl_sim.experiment.unused_keys import without_unused_environment
+from vefl_sim.experiment.rules import contradictions
+from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment, validated
+from vefl_sim.experiment.unused_keys import unused_keys, without_unused_environment, without_unused_keys
 from vefl_sim.records.identity import Identity
 from vefl_sim.records.run_directory import Run, existing_run
-from vefl_sim.sweep.axes import Axis, axes
-from vefl_sim.sweep.seeds import chosen_seeds
-from vefl_sim.sweep.variants import Variant, experiment_of, pop_variants
 
-_MAX_POINTS = 100_000  # more are probably a mistyped list
+Variant = Mapping[str, Any]
+"""An entry under [[compare]]: its label, and its tables."""
+_MAX_POINTS, _MAX_VARIANTS, _MAX_SEEDS = 100_000, 1000, 1000  # more are probably a mistyped list or range
+_RANGE = re.compile(r"\s*(\d{1,19})\s*(?:-\s*(\d{1,19})\s*)?", re.ASCII)
+_NOT_SWEPT = {
+    "run.seed": "write the repeats as sweep.seeds = [1, 2, 3]",
+    "run.name": "points are named by their configuration",
+    "learning.threads": "each point runs on one thread",
+} | dict.fromkeys(("run.checkpoint_every", "run.watch", "learning.keep_models"), "it changes no result")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One key of its own, or the keys of one [[sweep.zip]], whose values change together."""
+
+    keys: tuple[str, ...]
+    steps: tuple[tuple[Any, ...], ...]  # each step has one value per key
+
+    def values(self) -> Iterator[dict[str, Any]]:
+        """The values of the keys at each step, by `table.key`."""
+        return (dict(zip(self.keys, step, strict=True)) for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -90,23 +110,28 @@ def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds
     """
     settings = setting_texts(settings)
     file = file if isinstance(file, ExperimentFile) else read_experiment(file)
-    file = file if seeds is None else compared_with_itself(file)
-    tables = file.copy_of_tables()
-    _require_sweep(file.path, tables)
-    variants = pop_variants(tables, settings)
+    tables = (file if seeds is None else compared_with_itself(file)).copy_of_tables()
+    if not {"compare", "sweep"} & {*tables}:
+        raise ExperimentError(
+            f"{file.path} has no [sweep]: add one, for example sweep.seeds = [1, 2, 3], or run it by itself with: "
+            f"python -m vefl_sim {file.path}"
+        )
+    variants = _variants(tables.pop("compare")) if "compare" in tables else []
     override(tables, settings)
     swept, figure = _table(tables, "sweep"), _table(tables, "figure")
-    chosen = chosen_seeds(tables, swept, variants, given=seeds, settings=settings)
-    swept_axes = axes(swept)
-    _require_set_once(swept_axes, variants, settings)
-    count = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in swept_axes)
+    chosen = _chosen_seeds(tables, swept, variants, settings, seeds)
+    axes = _axes(swept)
+    _require_set_once(axes, variants, settings)
+    count = len(chosen or [1]) * max(1, len(variants)) * prod(len(axis.steps) for axis in axes)
     if count > _MAX_POINTS:
         raise ExperimentError(
             f"{file.path}: {count} points are more than the maximum of {_MAX_POINTS}: shorten a list."
         )
-    points = tuple(counted(_points(tables, swept_axes, variants, chosen), "checking the points", count))
-    _require_effect(points)
-    return Sweep(_name(tables), points, tuple(swept_axes), figure)
+    points = tuple(counted(_points(tables, axes, variants, chosen), "checking the points", count))
+    if ineffective := [why for key, why in points[0].unused.items() if all(key in point.unused for point in points)]:
+        raise ExperimentError(ineffective)  # a key that has an effect in some points is accepted
+    run = tables.get("run")
+    return Sweep(str(run.get("name", "sweep")) if isinstance(run, dict) else "sweep", points, tuple(axes), figure)
 
 
 def compared_with_itself(file: ExperimentFile) -> ExperimentFile:
@@ -116,14 +141,6 @@ def compared_with_itself(file: ExperimentFile) -> ExperimentFile:
     return replace(file, tables={**file.tables, "compare": [{"label": file.path.stem}]})
 
 
-def _require_sweep(path: Path, tables: Mapping[str, Any]) -> None:
-    if "sweep" not in tables and "compare" not in tables:
-        raise ExperimentError(
-            f"{path} has no [sweep]: add one, for example sweep.seeds = [1, 2, 3], or run it by itself with: "
-            f"python -m vefl_sim {path}"
-        )
-
-
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     table = tables.pop(name, {})
     if not isinstance(table, dict):
@@ -131,55 +148,221 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(table)
 
 
-def _require_set_once(swept_axes: list[Axis], variants: list[Variant], settings: Sequence[str]) -> None:
-    """Refuse a swept key that a variant or a setting sets, too."""
-    swept = {key for axis in swept_axes for key in axis.keys}
+def _require_unique(values: Iterable[Any], where: str, text: Callable[[Any], str] = str) -> None:
+    """Refuse a value that is in a list twice; `text` is how it is written in the error."""
+    seen = set()
+    for value in values:
+        if repr(value) in seen:
+            raise ExperimentError(f"{where}: {text(value)} appears twice: remove one of them.")
+        seen.add(repr(value))
+
+
+def _axes(sweep: Mapping[str, Any]) -> list[Axis]:
+    """The axes of a [sweep]: one for each key, and one for each [[sweep.zip]] with all its keys."""
+    zipped = sweep.get("zip", [])
+    if not isinstance(zipped, list) or not all(isinstance(table, dict) for table in zipped):
+        raise ExperimentError("sweep.zip must be written as tables: [[sweep.zip]], each with keys that change in step.")
+    single = _lists({name: table for name, table in sweep.items() if name != "zip"})
+    tables = [*({key: values} for key, values in single.items()), *map(_lists, zipped)]
+    _require_unique((key for table in tables for key in table), "sweep")
+    return [*map(_axis, tables)]
+
+
+def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The lists of values by `table.key`."""
+    if wrong := [name for name, table in tables.items() if not isinstance(table, dict)]:
+        raise ExperimentError(
+            f"sweep.{wrong[0]} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
+        )
+    lists = {(name, key): values for name, table in tables.items() for key, values in table.items()}
+    complaints = ((".".join(key), _problem(*key, values)) for key, values in lists.items())
+    wrong_keys = (f"sweep.{key}: {problem}" for key, problem in complaints if problem)
+    if problems := [*islice(wrong_keys, MAX_PROBLEMS)]:  # nobody reads more, and searching for the nearest name is slow
+        raise ExperimentError(problems)
+    return {".".join(key): values for key, values in lists.items()}
+
+
+def _problem(name: str, key: str, values: Any) -> str | None:
+    if name not in Experiment.model_fields:
+        return unknown((name,))
+    if not is_key(name, key):
+        return unknown((name, key))
+    if reason := _NOT_SWEPT.get(f"{name}.{key}"):
+        return f"it cannot be swept: {reason}."
+    if not isinstance(values, list):
+        return f"it must be a list of values, for example [{shown(values)}]."
+    return None if values else "the list is empty; name at least one value, or remove the key."
+
+
+def _axis(lists: dict[str, list[Any]]) -> Axis:
+    if len({len(values) for values in lists.values()}) != 1:
+        listed = (
+            ", ".join(f"{key} has {len(values)}" for key, values in lists.items()) or "a table is empty: there are no"
+        )
+        raise ExperimentError(f"sweep.zip: the lists must have the same length, but {listed} values.")
+    steps = tuple(zip(*lists.values(), strict=True))
+    _require_unique(
+        steps, "sweep", lambda step: ", ".join(f"{key} = {shown(v)}" for key, v in zip(lists, step, strict=True))
+    )
+    return Axis(tuple(lists), steps)
+
+
+def _variants(variants: Any) -> list[Variant]:
+    """The entries under [[compare]], each with a label."""
+    if not isinstance(variants, list) or not variants or not all(isinstance(variant, dict) for variant in variants):
+        raise ExperimentError("compare must be written as tables: [[compare]], each with a label.")
+    labels = [variant.get("label") for variant in variants]
+    if not all(isinstance(label, str) and label for label in labels):
+        raise ExperimentError('Each [[compare]] needs a label, for example label = "PDPC".')
+    if len(variants) > _MAX_VARIANTS:
+        raise ExperimentError(
+            f"{len(variants)} [[compare]] are more than the maximum of {_MAX_VARIANTS}: use a [sweep]."
+        )
+    _require_unique(labels, "compare", repr)
+    return variants
+
+
+def _require_set_once(axes: Sequence[Axis], variants: Sequence[Variant], settings: Sequence[str]) -> None:
+    """Refuse a swept key that a variant or a setting sets, too, and a setting that every variant overrides."""
+
+    def sets(variant: Variant, key: str) -> bool:
+        table, _, name = key.partition(".")
+        return _has(variant.get(table), name)
+
+    swept = {key for axis in axes for key in axis.keys}
     problems = [
         f"compare, {variant['label']!r}: {key} is also swept: keep it in one of the two places."
         for variant in variants
         for key in swept
-        if key.partition(".")[2] in variant.get(key.partition(".")[0], {})
+        if sets(variant, key)
     ]
-    for setting in settings:
-        key = setting.partition("=")[0].strip()
+    for key in (setting.partition("=")[0].strip() for setting in settings):
         if key in swept:
             problems.append(f"--set {key} has no effect, because it is swept: set sweep.{key} to a list of one value.")
+        elif variants and all(sets(variant, key) for variant in variants):
+            problems.append(f"--set {key} has no effect: every [[compare]] in the file sets it; change it there.")
     if problems:
         raise ExperimentError(problems)
 
 
+def parse_seeds(text: str) -> list[int]:
+    """The seeds in the text of --seeds: numbers and ranges separated by commas, for example 1,2,3 or 1-5."""
+    where, seeds = f"--seeds {shortened(text)}", list[int]()
+    for match in map(_RANGE.fullmatch, text.split(",")):
+        if not match:
+            raise ExperimentError(f"{where}: write numbers or a range, for example --seeds 1,2,3 or --seeds 1-5.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ExperimentError(f"{where}: the range {first}-{last} is empty, write it as {last}-{first}.")
+        seeds += range(first, min(last, first + _MAX_SEEDS) + 1)  # one seed too many is refused below
+    return _check_seeds(seeds, where)
+
+
+def _check_seeds(seeds: Any, where: str) -> list[int]:
+    """Return seeds that are whole numbers, each once and at least one; `where` names them in errors."""
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str) or not all(type(seed) is int for seed in seeds):
+        raise ExperimentError(f"{where}: it must be a list of whole numbers, for example seeds = [1, 2, 3].")
+    if not 1 <= len(seeds) <= _MAX_SEEDS:
+        how_many = "these are more than" if seeds else "the list is empty: give 1 to"
+        raise ExperimentError(f"{where}: {how_many} {_MAX_SEEDS} seeds.")
+    if wrong := [seed for seed in seeds if not 0 <= seed < 2**63]:
+        raise ExperimentError(f"{where}: a seed must be at least 0 and less than 2^63, and {shown(wrong[0])} is not.")
+    _require_unique(seeds, where)
+    return list(seeds)
+
+
+def _chosen_seeds(
+    tables: dict[str, Any],
+    swept: dict[str, Any],
+    variants: Sequence[Variant],
+    settings: Sequence[str],
+    given: Sequence[int] | None,
+) -> list[int] | None:
+    """The seeds that are given, else those of [sweep], else those at the top of the file, else None.
+
+    Both keys are removed from the tables of the file, to which the settings were applied.
+    """
+    listed = {
+        name: table.pop("seeds") for name, table in (("seeds", tables), ("sweep.seeds", swept)) if "seeds" in table
+    }
+    wrong = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]  # in TOML, it belongs to the table
+    wrong += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]
+    if wrong:
+        raise ExperimentError(f"seeds is in {wrong[0]}: move it to the top of the file, above the first table.")
+    if len(listed) > 1:
+        raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
+    chosen = [_check_seeds(seeds, name) for name, seeds in listed.items()]
+    seeds = _check_seeds(given, "seeds") if given is not None else chosen[0] if chosen else None
+    if seeds is None:
+        return None
+    option = "seeds" if given is None else "--seeds"
+    problems = [
+        f"compare, {variant['label']!r}: run.seed and {option} exclude each other: remove run.seed, so that all "
+        "variants share the seeds."
+        for variant in variants
+        if _has(variant.get("run"), "seed")
+    ]
+    if any(re.match(r"\s*run\.seed\s*=\s*\S", setting) for setting in settings):
+        problems = ["--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds."]
+    elif given is None and _has(tables.get("run"), "seed"):
+        problems.append("run.seed and seeds exclude each other: keep seeds, or run.seed to run each variant once.")
+    if problems:
+        raise ExperimentError(problems)
+    return seeds
+
+
+def _has(table: Any, key: str) -> bool:
+    return isinstance(table, dict) and key in table
+
+
 def _points(
-    tables: dict[str, Any], swept_axes: list[Axis], variants: list[Variant], seeds: list[int] | None
+    tables: dict[str, Any], axes: Sequence[Axis], variants: Sequence[Variant], seeds: list[int] | None
 ) -> Iterator[Point]:
     repeats = [{}] if seeds is None else [{"run.seed": seed} for seed in seeds]
     for repeat, variant in product(repeats, variants or [{}]):
-        for steps in product(*(axis.values() for axis in swept_axes)):
+        for steps in product(*(axis.values() for axis in axes)):
             values = {key: value for step in steps for key, value in step.items()}
-            yield _point(_with_values(tables, values | repeat), variant, values)
+            swept: dict[str, dict[str, Any]] = {}
+            for key, value in (values | repeat).items():
+                table, _, name = key.partition(".")
+                swept.setdefault(table, {})[name] = value
+            try:
+                experiment, unused = experiment_of(_merged(tables, swept), variant)
+            except ExperimentError as error:
+                listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+                where = f"sweep, {listed}: " if listed else ""
+                raise ExperimentError([where + problem for problem in error.problems]) from None
+            yield Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
 
 
-def _with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    changed = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
-    for key, value in values.items():
-        name, _, inner = key.partition(".")
-        changed.setdefault(name, {})[inner] = value
-    return changed
+def experiment_of(tables: Mapping[str, Any], variant: Variant) -> tuple[Experiment, Mapping[str, str]]:
+    """The experiment of `tables` overridden by those of the variant, and its unused keys, each with the reason.
 
-
-def _point(tables: dict[str, Any], variant: Variant, values: dict[str, Any]) -> Point:
+    In the experiment unused keys have their defaults: keys that all variants share may suit only some of them. An
+    unused key of the variant itself is refused.
+    """
+    changed = {name: table for name, table in variant.items() if name != "label"}
     try:
-        experiment, unused = experiment_of(tables, variant)
+        experiment = validated(_merged(tables, changed))
+        unused = dict(unused_keys(experiment))
+        own = {f"{name}.{key}" for name, table in changed.items() for key in table}
+        if problems := [*contradictions(experiment), *(reason for key, reason in unused.items() if key in own)]:
+            raise ExperimentError(problems)
     except ExperimentError as error:
-        listed = ", ".join(f"{key} = {value}" for key, value in values.items())
-        where = f"sweep, {listed}: " if listed else ""
+        where = f"compare, {variant['label']!r}: " if variant else ""
         raise ExperimentError([where + problem for problem in error.problems]) from None
-    return Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
+    return without_unused_keys(experiment), unused
 
 
-def _require_effect(points: Sequence[Point]) -> None:
-    """Refuse a key without effect in all points; one that has an effect in some of them is accepted."""
-    if problems := [reason for key, reason in points[0].unused.items() if all(key in point.unused for point in points)]:
-        raise ExperimentError(problems)
+def _merged(tables: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables in which the changed keys replace those of `tables` one by one."""
+    merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    for name, table in changed.items():
+        base = merged.setdefault(name, {})
+        if not isinstance(table, dict) or not isinstance(base, dict):
+            raise ExperimentError(f"{name} must be a table, for example {name} = {{ … }}.")
+        base.update(table)
+    return merged
 
 
 def _named(experiment: Experiment) -> Experiment:
@@ -188,8 +371,3 @@ def _named(experiment: Experiment) -> Experiment:
     plain = [re.sub(r"[^a-z0-9]+", "-", word.rpartition(":")[2].lower()).strip("-") for word in words]
     name = "-".join([*filter(None, plain), f"s{experiment.run.seed}"])
     return experiment.model_copy(update={"run": experiment.run.model_copy(update={"name": name[:100]})})
-
-
-def _name(tables: Mapping[str, Any]) -> str:
-    run = tables.get("run")
-    return str(run.get("name", "sweep")) if isinstance(run, dict) else "sweep"

@@ -3,29 +3,36 @@
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pandas as pd
 
-from vefl_sim.core.errors import BadInput, CannotWrite, RunInterrupted
+from vefl_sim.core.errors import BadInput, CannotWrite, RunFailed, RunInterrupted, VeflError
+from vefl_sim.core.files import read_file
 from vefl_sim.core.memory import cores
+from vefl_sim.core.progress import counted
 from vefl_sim.core.stopping import StopRequest
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import package_digest
+from vefl_sim.records.run_directory import Run
 from vefl_sim.simulation.watcher import require_watcher
-from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Report
+from vefl_sim.sweep.index import Index, IndexEntry
+from vefl_sim.sweep.job import Job, Pool, Report
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.pool import Pool
-from vefl_sim.sweep.tasks import PointTask, Tasks
+from vefl_sim.sweep.wall_time import wall_time_s
 
 _ATTEMPTS = 3  # to run a point whose process dies; from the second on it runs alone
 _BUSY_S = 5.0  # before trying again a run that another process works on
 _INTERVAL_S = 2.0  # between two counts of the workers, and between two writes of the indexes
 _POLL_S = 0.5  # longest wait for a report
+_TYPICAL_MB = 900.0  # assumed for a point while none like it has been measured
+_MIN_PROGRESS = 0.1  # share of a point from which its speed is estimated
+_MOST_SHOWN = 5  # errors of failed points
 _RESUME = "continue them with: python -m vefl_sim resume RUN"  # the same command would start afresh again
 
 
@@ -38,17 +45,8 @@ def run_sweep(
     A point that fails does not stop the others; its row contains the error.
     """
     index = Index.of(sweep, Path(out))
-    run_quietly(index, Path(out), pool_for(on, workers or cores(), Path(out)))
+    Runner(Tasks.of([index], Path(out)), pool_for(on, workers or cores(), Path(out)), SweepWatcher()).run()
     return pd.read_csv(index.file)
-
-
-def run_quietly(index: Index, out: Path, pool: Pool, *, fresh: bool = False) -> Tasks:
-    """Run the points of a sweep that are not done, or with `fresh` all of them, without a progress display."""
-    tasks = Tasks.of([index], out)
-    if fresh:
-        tasks.start_afresh()
-    Runner(tasks, [index], out, pool, SweepWatcher()).run()
-    return tasks
 
 
 def pool_for(on: str | None, workers: int, out: Path) -> Pool:
@@ -62,6 +60,140 @@ def pool_for(on: str | None, workers: int, out: Path) -> Pool:
     from vefl_sim.sweep.cluster import connect
 
     return connect(on, workers, out)
+
+
+@dataclass
+class PointTask:
+    """A point and its progress."""
+
+    point: Point
+    wall_time_s: float
+    entry: IndexEntry
+    share: float = 0.0  # of its rounds that are done
+    deaths: int = 0  # how often its process died or stopped without a request
+    submitted: bool = False  # to the pool, which may have a queue
+    not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
+    pace_s: float | None = None  # measured wall time of all its rounds; while it runs, at the speed after the first
+    _warm: tuple[float, float] | None = None  # time on that clock, and share, after the first round, which compiles
+
+    @property
+    def left_s(self) -> float:
+        """Expected remaining wall time, on the machine where the constants of `wall_time_s` were measured."""
+        return self.wall_time_s * (1 - self.share)
+
+    def mark_running(self) -> None:
+        """Note that a worker has started on the point."""
+        self.entry.status, self._warm = "running", None
+
+    def advance(self, share: float) -> None:
+        """Note which share of its rounds is done now, and measure how fast they are."""
+        if share > self.share:
+            now_s = time.monotonic()
+            self._warm = self._warm or (now_s, share)
+            if (progress := share - self._warm[1]) >= _MIN_PROGRESS:
+                self.pace_s = (now_s - self._warm[0]) / progress
+        self.share = share
+
+    def update_from(self, run: Run) -> None:
+        """Set status, results and progress from the run directory."""
+        entry = self.entry
+        entry.run, entry.error = run.path.name, ""
+        entry.status = {"done": "done", "failed": "failed"}.get(run.state, "stopped")
+        try:
+            summary = run.summary
+            if run.is_done:
+                run.require_complete()
+        except VeflError as error:
+            entry.status, entry.error = "failed", str(error)
+            return
+        if entry.status == "failed":
+            with suppress(OSError, IndexError):
+                entry.error = read_file(run.path / "FAILED").decode(errors="replace").strip().splitlines()[-1]
+        entry.rounds, entry.content = summary.get("rounds"), summary.get("content_digest", "")
+        entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
+        self.share = (entry.rounds or 0) / self.point.experiment.rounds
+        if run.is_done:
+            self.share = 1.0
+            self.pace_s = entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
+
+
+@dataclass
+class Tasks:
+    """All points of some sweeps, each once, with an estimate of the remaining time."""
+
+    indexes: Sequence[Index]
+    out: Path
+    by_digest: dict[str, PointTask]
+    fresh: bool = False  # points are run in new directories, although they may have runs
+    workers: int = 1
+    slowdown: float = 1.0  # by other processes on this machine, before the workers have started
+
+    @classmethod
+    def of(cls, indexes: Sequence[Index], out: Path, *, fresh: bool = False) -> "Tasks":
+        """The points with the state of their runs; with `fresh` all of them wait, also those that are done."""
+        tasks: dict[str, PointTask] = {}
+        for index in indexes:
+            points = index.sweep.points
+            for point in counted(points, "looking for the runs of the points", len(points)):
+                if point.digest not in tasks:
+                    tasks[point.digest] = _task(point, index.previous_row(point.digest), None if fresh else out)
+        return cls(indexes, out, tasks, fresh)
+
+    def __len__(self) -> int:
+        return len(self.by_digest)
+
+    def __iter__(self) -> Iterator[PointTask]:
+        return iter(self.by_digest.values())
+
+    def having(self, *statuses: str) -> list[PointTask]:
+        """Tasks with one of these statuses, those with the longest remaining time first."""
+        return sorted((task for task in self if task.entry.status in statuses), key=lambda task: -task.left_s)
+
+    def try_again(self) -> None:
+        """Set failed and stopped points to waiting, so that they are run again."""
+        for task in self.having("failed", "stopped"):
+            task.entry.status, task.entry.error = "waiting", ""
+
+    def require_done(self) -> None:
+        """Raise RunFailed with the errors of the points that failed, if there are any."""
+        if failed := [task for task in self if task.entry.status != "done"]:
+            failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN])
+            more = f"\n  … and {len(failed) - _MOST_SHOWN} more, see the index" if len(failed) > _MOST_SHOWN else ""
+            raise RunFailed(
+                f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:{failures}{more}"
+            )
+
+    def write_indexes(self) -> None:
+        """Write the index of each sweep."""
+        for index in self.indexes:
+            index.write({digest: task.entry for digest, task in self.by_digest.items()})
+
+    @property
+    def factor(self) -> float:
+        """Measured over expected wall time, the median of all points; before there are any, the slowdown by others."""
+        return median([task.pace_s / task.wall_time_s for task in self if task.pace_s] or [self.slowdown])
+
+    def left_s(self) -> float:
+        """Expected time until all points are done: the work shared by all workers, but at least the longest point."""
+        left = [task.left_s for task in self.having("running", "waiting", "stopped")]
+        return self.factor * max(sum(left) / self.workers, max(left, default=0.0))
+
+    def peak_mb(self, point: Point) -> float:
+        """Peak memory that points with the same scheme and data set needed at most."""
+        kind = point.experiment.scheme.kind, point.experiment.data.kind
+        alike = [t for t in self if (t.point.experiment.scheme.kind, t.point.experiment.data.kind) == kind]
+        return max((task.entry.peak_mb for task in alike if task.entry.peak_mb), default=_TYPICAL_MB)
+
+
+def _task(point: Point, previous: Mapping[str, object], out: Path | None) -> PointTask:
+    """The task of a point with its row in the previous index; `out`: where its run may be."""
+    entry = IndexEntry(peak_mb=previous.get("peak_mb"))  # type: ignore[arg-type]
+    task = PointTask(point, wall_time_s(point.experiment), entry)
+    if out and (run := point.run(out)):
+        task.update_from(run)
+    if previous.get("status") == "failed" and entry.status != "done":
+        entry.status, entry.error = "failed", str(previous.get("error", ""))
+    return task
 
 
 class SweepWatcher:
@@ -83,9 +215,8 @@ class SweepWatcher:
 class Runner:
     """Runs the waiting points of some sweeps on a pool, and keeps the indexes up to date."""
 
-    def __init__(self, tasks: Tasks, indexes: Sequence[Index], out: Path, pool: Pool, watcher: SweepWatcher) -> None:
-        self._tasks, self._indexes, self._out = tasks, indexes, out
-        self._pool, self._watcher = pool, watcher
+    def __init__(self, tasks: Tasks, pool: Pool, watcher: SweepWatcher) -> None:
+        self._tasks, self._pool, self._watcher = tasks, pool, watcher
         self._stop = StopRequest(watcher.stopping)
         self._unwritten, self._updated_s = False, 0.0
 
@@ -95,7 +226,7 @@ class Runner:
         for task in self._tasks.having("waiting"):
             _require_importable(task.point)
         try:
-            self._write_indexes()
+            self._tasks.write_indexes()
         except CannotWrite as error:
             raise BadInput(f"{error.__cause__}: choose another --out.") from None
         try:
@@ -105,9 +236,12 @@ class Runner:
             self._stop.made = True
         finally:
             self._pool.close()
-            self._write_final()
+            for task in self._tasks.having("running"):
+                task.entry.status = "stopped"
+            with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # an error gives the reason
+                self._tasks.write_indexes()
         if self._stop.made:
-            again = _RESUME if any(task.fresh for task in self._tasks) else "the same command continues them"
+            again = _RESUME if self._tasks.fresh else "the same command continues them"
             raise RunInterrupted(f"finished points are kept, unfinished ones up to their last checkpoint: {again}")
 
     def _run_points(self) -> None:
@@ -140,53 +274,46 @@ class Runner:
                 return
             if task.submitted or task.not_before_s > time.monotonic():
                 continue
-            if not task.fresh and (run := task.point.run(self._out)) and run.state == "running":
+            if not self._tasks.fresh and (run := task.point.run(self._tasks.out)) and run.state == "running":
                 task.not_before_s = time.monotonic() + _BUSY_S  # another sweep works on it
                 continue
             needed_mb = math.inf if task.deaths else self._tasks.peak_mb(task.point)
             if self._pool.can_start(needed_mb, submitted):
                 task.submitted = True
                 submitted.append(task.point.digest)
-                self._pool.start(self._job(task), needed_mb)
-
-    def _job(self, task: PointTask) -> Job:
-        toml, out = to_toml(task.point.experiment), str(self._out.resolve())
-        return Job(task.point.digest, toml, out, os.getcwd(), package_digest(), task.fresh, task.fresh_run)
+                toml, out = to_toml(task.point.experiment), str(self._tasks.out.resolve())
+                job = Job(task.point.digest, toml, out, os.getcwd(), package_digest(), self._tasks.fresh)
+                self._pool.start(job, needed_mb)
 
     def _process(self, report: Report) -> None:
         task = self._tasks.by_digest[report.digest]
-        if report.state:
-            task.submitted = False
-            self._end(task, report)
-            self._changed(task)
-            return
         if report.warning:
             self._watcher.warned(task, report.warning)
         if report.share is not None:
             task.advance(report.share)
-        task.fresh_run = report.run if task.fresh and report.run else task.fresh_run
-        if task.submitted and task.entry.status != "running":
+        if report.state:
+            task.submitted = False
+            self._end(task, report)
+        elif task.submitted and task.entry.status != "running":
             task.mark_running()
-            self._changed(task)
+        else:
+            return
+        self._watcher.changed(self._tasks, task)
+        self._unwritten = True
 
     def _end(self, task: PointTask, report: Report) -> None:
         """Set the status of a point from the last report of its job; some points are tried again."""
         entry, state = task.entry, str(report.state)
-        run = task.point.run(self._out)
-        if run and (state == "done" or not task.fresh):  # else it may be an older run of the point
+        run = task.point.run(self._tasks.out)
+        if run and (state == "done" or not self._tasks.fresh):  # else it may be an older run of the point
             task.update_from(run)
         entry.status, entry.error = state, report.error
         entry.peak_mb = report.peak_mb or entry.peak_mb
-        task.pace_s = entry.wall_s if state == "done" and task.pace_s else task.pace_s
         if state == "died" or (state == "stopped" and not self._stop.made):
             task.deaths += 1
             entry.status = "waiting" if task.deaths < _ATTEMPTS else "failed"
         if state == "busy":
             entry.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
-
-    def _changed(self, task: PointTask) -> None:
-        self._watcher.changed(self._tasks, task)
-        self._unwritten = True
 
     def _update_if_due(self) -> None:
         """Count the workers, and write the indexes if they have changed; if that fails, runs continue."""
@@ -196,19 +323,7 @@ class Runner:
         if self._unwritten:
             self._unwritten = False
             with suppress(CannotWrite):
-                self._write_indexes()
-
-    def _write_indexes(self) -> None:
-        entries = {digest: task.entry for digest, task in self._tasks.by_digest.items()}
-        for index in self._indexes:
-            index.write(entries)
-
-    def _write_final(self) -> None:
-        """Write the indexes for the last time; points that were still running are stopped now."""
-        for task in self._tasks.having("running"):
-            task.entry.status = "stopped"
-        with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # their errors give the reason
-            self._write_indexes()
+                self._tasks.write_indexes()
 
 
 def _require_importable(point: Point) -> None:

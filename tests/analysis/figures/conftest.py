@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from tests.analysis.figures.invented_runs import pretend, sweep
-from vefl_sim.analysis.figures.curves import curves
+from vefl_sim.analysis.figures.chart import Chart
 from vefl_sim.analysis.figures.drawing import Drawing, draw_figure
-from vefl_sim.analysis.figures.layout import ResultSources, groups, layout
+from vefl_sim.analysis.figures.layout import groups, layout
 from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.store import Store
@@ -40,6 +40,6 @@ def rows_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Curve:
         pretend(monkeypatch, runs)
         loaded = sweep(tmp_path, text)
         request = request_from(loaded.figure)
-        return curves(groups(loaded, layout(loaded, request), ResultSources(Path("nowhere"))), request)
+        return Chart(request, groups(loaded, request, layout(loaded, request), Path("nowhere"))).rows
 
     return rows

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.figures.conftest import Curve, DrawFigure
 from tests.analysis.figures.invented_runs import run
-from vefl_sim.analysis.figures.curves import at_least, at_most
+from vefl_sim.analysis.figures.chart import share_beyond
 
 SWEEP = "[sweep]\nseeds = [1, 2, 3]\nradio.prbs = [6, 12]\n[figure]\n"
 
@@ -163,9 +163,9 @@ def test_a_model_that_diverged_has_no_loss(rows_of: Curve) -> None:
 
 def test_marks_are_values_of_the_sweep_or_within_the_curve(draw: DrawFigure) -> None:
     against_key = draw(RUNS, SWEEP + 'kind = "cost"\nx = "radio.prbs"\nmarks = [6, 9, 12.0]\n')
-    assert against_key.marks["x"].tolist() == [6, 12]
+    assert against_key.chart.marks["x"].tolist() == [6, 12]
     timed = {(6, 1): run([0.1, 0.2, 0.3], round_s=3.0)}  # the curve has values at 3, 6 and 9 s
-    marks = draw(timed, SWEEP + 'x = "time"\nmarks = [2.0, 4.0, 9.0, 10.0, 12.0]\n').marks
+    marks = draw(timed, SWEEP + 'x = "time"\nmarks = [2.0, 4.0, 9.0, 10.0, 12.0]\n').chart.marks
     assert marks[["x", "mean"]].to_numpy().tolist() == [[4.0, 0.1], [9.0, 0.3], [10.0, 0.3]]
 
 
@@ -175,8 +175,9 @@ values = st.lists(st.floats(0, 10), min_size=1, max_size=20)
 @given(values, values)
 def test_shares(own: list[float], grid: list[float]) -> None:
     ordered = np.array(sorted(grid))
-    assert at_least(np.array(own), ordered) == pytest.approx([sum(v >= x for v in own) / len(own) for x in ordered])
-    assert at_most(np.array(own), ordered) == pytest.approx([sum(v <= x for v in own) / len(own) for x in ordered])
+    for kind, is_counted in (("p_suc", np.greater_equal), ("cost", np.less_equal)):
+        shares = [sum(is_counted(v, x) for v in own) / len(own) for x in ordered]
+        assert share_beyond(np.array(own), ordered, kind) == pytest.approx(shares)
 
 
 BANDS = {(6, 1): [0.1, 0.5], (6, 2): [0.2, 0.6], (6, 3): [0.6, 0.8], (12, 1): [0.2, 0.7], (12, 2): [0.3, 0.9]}

@@ -12,9 +12,8 @@ from tests.analysis.figures.conftest import DrawFigure
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.sweep.results.stored import TINY, store_result
 from vefl_sim.analysis.draw import draw as draw_anything
-from vefl_sim.analysis.figures.drawing import draw_figure
+from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
 from vefl_sim.analysis.figures.names import with_symbols
-from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.comparison import Compared, Comparison
@@ -214,7 +213,7 @@ def test_every_kind_is_drawn_from_results(draw: DrawFigure, tmp_path: Path, kind
     store = stored(tmp_path, z6s1=[0.1, 0.2], z12s1=[0.3, 0.4])
     drawing = draw(None, f'{TWO_SEEDS}[figure]\nkind = "{kind}"\n', store)
     assert len(drawing.missing) == 2
-    assert not drawing.without_value
+    assert not any("without this measure" in line for line in drawing_lines(drawing, tmp_path))
 
 
 def test_stale_and_damaged_results_are_reported(

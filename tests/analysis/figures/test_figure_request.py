@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.figures.invented_runs import sweep
-from vefl_sim.analysis.figures.drawing import require_drawable
-from vefl_sim.analysis.figures.layout import layout
+from vefl_sim.analysis.figures.layout import layout, require_drawable
 from vefl_sim.analysis.figures.measures import decimals
 from vefl_sim.analysis.figures.names import axis_name, heading, legend_title, value_label
 from vefl_sim.analysis.figures.request import Request, request_from
@@ -30,7 +29,7 @@ VARIANTS = '[[compare]]\nlabel = "A"\n[[compare]]\nlabel = "B"\nscheme.kind = "f
         ('x_scale = "log"', 'figure.x_scale has no effect with figure.kind = "accuracy"'),
         ('kind = "total-energy"\nx_range = [1, 2]', "figure.x_range has no effect on bars"),
         ("x_range = [3, 3]", "the lower end 3 must be below the upper end 3"),
-        ('kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]', "a logarithmic axis must begin above 0"),
+        ('kind = "sojourn"\nx_scale = "log"\nx_range = [0, 3]', "figure.x_range must begin above 0"),
         ('lines = "radio.prb"', 'figure.lines = "radio.prb": it is not varied in this sweep: choose from radio.prbs, '),
         ('lines = "variants"', 'figure.lines = "variants": it is not varied'),
         ('labels = { radio = { prbs = "Z" } }', "the label of radio.prbs needs one {} for the value"),

@@ -8,8 +8,9 @@ import pytest
 
 from tests.analysis.figures.conftest import DrawFigure
 from tests.analysis.figures.invented_runs import run
+from vefl_sim.analysis.figures.chart import Chart
+from vefl_sim.analysis.figures.drawing import drawing_lines
 from vefl_sim.analysis.figures.effects import Effects
-from vefl_sim.analysis.figures.report import drawing_lines
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.figures.tables import latex_text
 from vefl_sim.core.errors import BadInput
@@ -140,18 +141,18 @@ def test_the_files_of_effects(draw: DrawFigure, tmp_path: Path) -> None:
     names = {file.name.removeprefix("s_effects_cost") for file in drawing.files}
     assert names == {".pdf", ".png", ".csv", ".md", ".tex", "_shares.csv"}
     assert drawing.text.splitlines()[2:7] == [
-        "| selected CVs (\\|C_k\\|) | 72.7 % | 5 → 10 | +10.0 ± 0.0 * |",
-        "|  |  | 5 → 15 | +20.0 ± 0.0 * |",
-        "| pRBs (Z) | 27.3 % | 5 → 10 | +10.0 ± 0.0 * |",
-        "| selected CVs (\\|C_k\\|) × pRBs (Z) | 0.0 % | 5 → 10; 5 → 10 | +0.0 ± 0.0 |",
-        "|  |  | 5 → 15; 5 → 10 | +0.0 ± 0.0 |",
+        "| selected CVs (\\|C_k\\|) | 72.7 % | 5 → 10 | +10.0 ±0.0* |",
+        "|  |  | 5 → 15 | +20.0 ±0.0* |",
+        "| pRBs (Z) | 27.3 % | 5 → 10 | +10.0 ±0.0* |",
+        "| selected CVs (\\|C_k\\|) × pRBs (Z) | 0.0 % | 5 → 10; 5 → 10 | +0.0 ±0.0 |",
+        "|  |  | 5 → 15; 5 → 10 | +0.0 ±0.0 |",
     ]
     shares = pd.read_csv(tmp_path / "to/s_effects_cost_shares.csv").set_index("effect")["share"]
     assert shares.sum() == pytest.approx(1)
     tex = (tmp_path / "to/s_effects_cost.tex").read_text()
-    assert r"selected CVs ($|\mathcal{C}_k|$) & 72.7 \% & 5 $\to$ 10 & +10.0 $\pm$ 0.0 * \\" in tex.splitlines()
+    assert r"selected CVs ($|\mathcal{C}_k|$) & 72.7 \% & 5 $\to$ 10 & +10.0 $\pm$0.0* \\" in tex.splitlines()
     assert tex.isascii()
-    assert "| pRBs (Z) | 27.3 % | 5 → 10 | +10.0 ± 0.0 * |" in drawing_lines(drawing, tmp_path)
+    assert "| pRBs (Z) | 27.3 % | 5 → 10 | +10.0 ±0.0* |" in drawing_lines(drawing, tmp_path)
 
 
 def test_missing_points_are_left_out_of_effects_and_named(draw: DrawFigure) -> None:
@@ -182,6 +183,6 @@ def test_effects_on_an_error(draw: DrawFigure) -> None:
 
 def test_a_factor_of_numbers_is_on_the_axis() -> None:
     factors = Factor("scheme", ("A", "B"), ("A", "B")), Factor("pRBs (Z)", ("5", "10"), (5, 10))
-    values = np.arange(8.0).reshape(2, 2, 2)
-    assert Effects(Factorial(factors, (1, 2), values), Request(kind="cost"), {}).axes == (1, 0)
-    assert Effects(Factorial(factors[::-1], (1, 2), values), Request(kind="cost"), {}).axes == (0, 1)
+    values, chart = np.arange(8.0).reshape(2, 2, 2), Chart(Request(kind="cost"), [])
+    assert Effects(Factorial(factors, (1, 2), values), chart).axes == (1, 0)
+    assert Effects(Factorial(factors[::-1], (1, 2), values), chart).axes == (0, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.analysis.figures.drawing import require_drawable
+from vefl_sim.analysis.figures.layout import require_drawable
 from vefl_sim.sweep.points import Sweep, load_sweep
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "paper"

@@ -10,8 +10,7 @@ from vefl_sim.analysis.references.mobility import default_traffic, mobility_shee
 from vefl_sim.analysis.references.radio import radio_sheet
 from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RunTable
 
 EXPERIMENT = Experiment(run=RunTable(name="x"), mobility=MobilityTable(step_s=0.5, max_speed_mps=20.0))
 

@@ -18,12 +18,6 @@ def rush(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
-def three_cars(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The golden run: three cars, two rounds, two losses, all slots recorded."""
-    return simulate(from_tables(EXPERIMENT), out=tmp_path_factory.mktemp("golden"))
-
-
-@pytest.fixture(scope="session")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two rounds of the default world, in which every update arrives."""
     tables = {"run": {"name": "calm", "rounds": 2}, "learning": {"kind": "none"}}

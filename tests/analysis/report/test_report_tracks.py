@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.report.pages import RUSH, trajectory
-from vefl_sim.analysis.report.tracks import TOLERANCE_M, UNIT_M, UNIT_S, Track, tracks_of
+from vefl_sim.analysis.report.map import TOLERANCE_M, UNIT_M, UNIT_S, Track, tracks_of
 from vefl_sim.core.errors import RunNotFound
 
 

@@ -14,9 +14,7 @@ import vefl_sim
 from tests.analysis.report.pages import ATTACK, Elements
 from tests.command_line import call
 from tests.sweep.results.stored import TINY
-from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.runs import find_run
-from vefl_sim.analysis.sweep_report.drawings import _groups
 from vefl_sim.analysis.sweep_report.page import sweep_report, write_sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource, find_table
 from vefl_sim.core.errors import BadInput, RunNotFound
@@ -163,7 +161,7 @@ def test_keys_that_vary_together_are_one_axis(swept: Swept, tmp_path: Path) -> N
     run = swept.runs[50, 1].path.name
     rows = [f"{v},{prbs},{prbs // 6},1,{run},done" for v in "AB" for prbs in (6, 12)]
     own.index.write_text("\n".join(["variant,radio.prbs,radio.antennas,seed,run,status", *rows]))
-    groups = [*_groups(SweepSource(own.index), Request(kind="cost", x="radio.prbs"))]
+    groups = SweepSource(own.index).chart("cost", "radio.prbs").groups
     assert [(group.line, group.x) for group in groups] == [("A", 6), ("A", 12), ("B", 6), ("B", 12)]
 
 
@@ -263,24 +261,24 @@ def two_keys(swept: Swept, folder: Path, missing: int = 0) -> SweepSource:
 def test_the_effects_of_two_keys(swept: Swept, tmp_path: Path) -> None:
     source = two_keys(swept, tmp_path)
     page = sweep_report(source, tmp_path)
-    shares = {row[0]: row[1:] for row in cells(page, "Shares of the variance")}
-    assert [*shares] == ["budget per round (Ξ)", "pRBs (Z)", "budget per round (Ξ) × pRBs (Z)", "seeds", "rest"]
-    for column in zip(*shares.values(), strict=True):
-        assert sum(float(cell.removesuffix(" %")) for cell in column) == pytest.approx(100, abs=0.3)
-    effects = cells(page, "Effects")
-    assert [row[0] for row in effects] == [
-        "budget per round (Ξ): 50 → 1000",
-        "pRBs (Z): 5 → 10",
-        "budget per round (Ξ) × pRBs (Z): 50 → 1000; 5 → 10",
+    label = "Effects on mean cost of a round"
+    rows = cells(page, label)
+    assert [(row[0], row[2]) for row in rows] == [
+        ("budget per round (Ξ)", "50 → 1000"),
+        ("pRBs (Z)", "5 → 10"),
+        ("budget per round (Ξ) × pRBs (Z)", "50 → 1000; 5 → 10"),
+        ("seeds", "–"),
+        ("rest", "–"),
     ]
-    heads = page[page.index("aria-label='Effects'") :].split("</th>")
-    cost = next(place for place, head in enumerate(heads) if head.endswith("mean cost of a round"))
-    values = {
-        (p.parameters["vefl.budget"], p.parameters["radio.prbs"], p.seed): p.numbers["cost"] for p in source.points
+    assert sum(float(row[1].removesuffix(" %")) for row in rows) == pytest.approx(100, abs=0.3)
+    cost = {
+        (p.parameters["vefl.budget"], p.parameters["radio.prbs"], p.seed): p.measured.rounds["cost"].mean()
+        for p in source.points
+        if p.measured
     }
-    wanted = mean(values[1000, prbs, seed] - values[50, prbs, seed] for prbs in (5, 10) for seed in (1, 2))
-    assert float(effects[0][cost].split(" ")[0].replace("−", "-")) == pytest.approx(wanted, abs=0.06)
-    assert "data:" not in page[page.index("aria-label='Effects'") :]  # the heat maps are shapes, not images
+    wanted = mean(cost[1000, prbs, seed] - cost[50, prbs, seed] for prbs in (5, 10) for seed in (1, 2))
+    assert float(rows[0][3].split(" ")[0].replace("−", "-")) == pytest.approx(wanted, abs=0.06)
+    assert "data:" not in page[page.index(f"aria-label='{label}'") :]  # the heat maps are shapes, not images
     assert "With 2 seeds, one of " in page
     assert "figure.detect" not in page  # a page has no [figure]
 

@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.command_line import call
 from tests.learning.datasets.files import (
     cifar_members,
     folder_members,
@@ -33,10 +31,8 @@ from tests.learning.datasets.files import (
     write_mnist,
     zipped,
 )
-from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim.core.errors import ExperimentError, VeflWarning
-from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.public import SOURCES
@@ -85,10 +81,6 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     assert ("data.image_px" in declared.unused_keys) == (small.input_shape == large.input_shape)
 
 
-def test_all_other_data_sets_are_recorded_in_the_traffic() -> None:
-    assert {kind for kind in DATA_SETS if load_part("data.kind", kind).from_traffic} == {*DATA_SETS} - {*SMALL_FILES}
-
-
 # Reading
 
 
@@ -118,15 +110,6 @@ def test_files_of_another_data_set_are_named(tmp_path: Path, monkeypatch: pytest
         read("fashion-mnist", tmp_path)
     with pytest.warns(VeflWarning, match='"mnist", but these are the files of fashion-mnist: train-images'):
         read("mnist", tmp_path)
-
-
-def test_a_dry_run_names_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(monkeypatch, "fashion-mnist", write_mnist(tmp_path / "files"))
-    data = {"kind": "mnist", "dir": str(tmp_path / "files"), "min_samples": 1}
-    (tmp_path / "cars.toml").write_text(tomli_w.dumps(EXPERIMENT | {"data": data}))
-    done = call("cars.toml", "--dry-run", cwd=tmp_path)
-    assert '# warning: data.kind = "mnist", but these are the files of fashion-mnist' in done.stdout
-    assert "VeflWarning" not in done.stderr
 
 
 def test_cifar_has_channels_last_and_batches_in_order(tmp_path: Path) -> None:
@@ -180,25 +163,16 @@ def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: 
     return read("folder", path, image_px=16).train_inputs[0]
 
 
-def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
+def test_pictures_of_any_mode_become_upright_and_rgb(tmp_path: Path) -> None:
     grey = Image.fromarray(np.repeat(np.linspace(0, 65535, 16).astype(np.uint16)[None], 16, axis=0))
     assert one_picture(tmp_path, grey)[5, :, 1].tolist() == list(range(0, 256, 17))
-
-
-def test_a_picture_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:
-    pixels = np.zeros((16, 16, 3), np.uint8)
-    pixels[:8] = 255  # turned clockwise, the upper half is on the right
-    exif = Image.Exif()
-    exif[0x0112] = 6
+    pixels, exif = np.zeros((16, 16, 3), np.uint8), Image.Exif()
+    pixels[:8], exif[0x0112] = 255, 6  # turned clockwise, the upper half is on the right
     upright = one_picture(tmp_path, Image.fromarray(pixels), exif=exif)
     assert (upright[:, 8:] == 255).all()
-    assert (upright[:, :8] == 0).all()
-
-
-def test_transparent_pixels_become_black(tmp_path: Path) -> None:
-    for mode, colour in (("RGBA", (200, 100, 50, 0)), ("LA", (200, 0))):
-        assert not one_picture(tmp_path, Image.new(mode, (16, 16), colour)).any()
+    assert not upright[:, :8].any()
     assert one_picture(tmp_path, Image.new("RGBA", (16, 16), (200, 100, 50, 128)))[3, 3].tolist() == [100, 50, 25]
+    assert not one_picture(tmp_path, Image.new("LA", (16, 16), (200, 0))).any()
     palette = Image.new("P", (16, 16), 1)
     palette.putpalette([0, 0, 0, 255, 255, 255])
     assert one_picture(tmp_path, palette).all()
@@ -295,23 +269,16 @@ def cifar_with(test_batch: bytes | None) -> bytes:
     return tar_gz(members if test_batch is None else members | {"test_batch.bin": test_batch})
 
 
-def bomb(size: int) -> bytes:
-    """A .tar.gz of many empty megabytes."""
-    return tar_gz({f"{number}": bytes(1 << 25) for number in range(size >> 25)})
-
-
 WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "content", "words"),
     [
-        ("mnist", IMAGES, b"", "is not an IDX file"),
         ("mnist", IMAGES, b"<html>not found</html>", "Not a gzipped file"),
         ("mnist", IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
         ("mnist", IMAGES, gzip.compress(WHOLE[:-1]), "ends after 10239 of 10240"),
         ("mnist", IMAGES, gzip.compress(WHOLE + b"x"), "continues after the 10240"),
-        ("mnist", IMAGES, gzip.compress(WHOLE)[:-5], "Compressed file ended"),
         ("mnist", IMAGES, HUGE, "announces 257698037760000 values"),
         ("mnist", IMAGES, idx(np.zeros((0, 28, 28), np.uint8)), "has no images"),
         ("mnist", LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
@@ -320,20 +287,15 @@ WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": w
         ("cifar10", CIFAR, cifar_with(None), "has no test_batch.bin"),
         ("cifar10", CIFAR, cifar_with(bytes(3072)), "not whole records of 3073"),
         ("cifar10", CIFAR, cifar_with(b"\x0a" + bytes(3072)), "has a label 10"),
-        ("cifar10", CIFAR, tar_gz(cifar_members() | {"x/test_batch.bin": bytes(3073)}), "two files named test_batch"),
-        ("cifar10", CIFAR, cifar_with(bytes(3073 * 12_000)), "larger than 32 MB"),
         ("cifar10", CIFAR, gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
-        ("cifar10", CIFAR, bomb((1 << 28) + (1 << 25)), "unpacks to more than 268 MB"),
-        ("cifar10", CIFAR, gzip.compress(b"no tar" * 1000), "cannot be read"),
+        ("cifar10", CIFAR, tar_gz({str(n): bytes(1 << 25) for n in range(9)}), "unpacks to more than 268 MB"),
         ("gtsrb", TRAIN_ZIP, b"PK but no zip", "not a zip file"),
         ("gtsrb", TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
         ("gtsrb", TEST_ZIP, zipped({"00000.ppm": picture((1, 2, 3))}), "has no image 00001.ppm"),
-        ("gtsrb", TRUTH, zipped({}), "has 0 tables"),
         ("gtsrb", TRUTH, zipped({"x.csv": b"a;b\n1;2\n"}), "without the columns Filename and ClassId"),
         ("gtsrb", TRUTH, zipped({"x.csv": b"Filename;ClassId\n00000.ppm\n"}), "names a class"),
-        ("gtsrb", TRUTH, zipped({"x.csv": b"\xff\xfe\0"}), "cannot be read"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_named_with_what_is_wrong_and_the_fix(
@@ -346,39 +308,30 @@ def test_a_bad_file_is_named_with_what_is_wrong_and_the_fix(
     assert f"data get {kind}" in problem
 
 
-@pytest.mark.parametrize(
-    ("added", "words"),
-    [
-        ({"train/cat/big.png": bytes(33 << 20)}, "unpacks to more than 32 MB"),
-        ({"train/cat/x.ppm": b"P6 20000 20000 255\n"}, "x.ppm"),
-        ({"train/cat/x.ppm": b"P6 9000 9000 255\n"}, "x.ppm of 9000 × 9000 pixels"),
-        ({"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}, "x.pgm with more than 8 bits of grey"),
-        ({"train/cat/x.ppm": b"Pf 1 1 -1.0\n\0\0\0\0"}, "x.ppm with more than 8 bits of grey"),
-        ({"train/cat/x.png": b"no picture"}, "x.png that is not a picture"),
-        ({"train/x.png": b""}, "has an image train/x.png, which is not at train/<class>/"),
-        ({"test/cow/x.png": b""}, "has a class cow in test that is not in train"),
-    ],
-)
-def test_a_bad_zip_of_your_own(tmp_path: Path, added: dict[str, bytes], words: str) -> None:
-    path = tmp_path / "mine.zip"
-    path.write_bytes(zipped(folder_members() | added))
-    problem = sentence("folder", path)
-    assert problem.startswith(f"{path} cannot be ")
-    assert words in problem
+MINE = folder_members()
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (zipped(folder_members(), zipfile.ZIP_BZIP2), "neither stored nor deflated"),
+        (zipped(MINE | {"train/cat/big.png": bytes(33 << 20)}), "unpacks to more than 32 MB"),
+        (zipped(MINE | {"train/cat/x.ppm": b"P6 20000 20000 255\n"}), "x.ppm"),
+        (zipped(MINE | {"train/cat/x.ppm": b"P6 9000 9000 255\n"}), "x.ppm of 9000 × 9000 pixels"),
+        (zipped(MINE | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with more than 8 bits of grey"),
+        (zipped(MINE | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
+        (zipped(MINE | {"train/x.png": b""}), "has an image train/x.png, which is not at train/<class>/"),
+        (zipped(MINE | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
+        (zipped(MINE, zipfile.ZIP_BZIP2), "neither stored nor deflated"),
         (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
-        (zipped({}), "has no images at train/<class>/<image>"),
         (b"\0" * 100, "not a zip file"),
     ],
 )
-def test_a_zip_without_usable_images(tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "mine.zip").write_bytes(content)
-    assert words in sentence("folder", tmp_path / "mine.zip")
+def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "mine.zip"
+    path.write_bytes(content)
+    problem = sentence("folder", path)
+    assert problem.startswith(f"{path} cannot be ")
+    assert words in problem
 
 
 def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
@@ -413,7 +366,7 @@ def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     which=st.integers(0, 3), position=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), cut=st.booleans()
 )

@@ -13,7 +13,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import rule_mse
 from vefl_sim.learning.datasets.positions import HISTORY_S, POSITIONS, Samples, Tracks, constant_velocity
-from vefl_sim.learning.holdings import SampleGroups, partition
+from vefl_sim.learning.holdings import partition
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.simulation.scenario import data_of
 
@@ -112,18 +112,13 @@ def seconds_of(inputs: np.ndarray, horizon_s: int) -> set[int]:
     return {*past.ravel().tolist(), *(past[:, -1] + horizon_s).tolist()}
 
 
-@pytest.mark.parametrize("horizon_s", [1, 8])
-def test_samples_of_different_pieces_share_no_position(horizon_s: int) -> None:
+def test_samples_of_different_pieces_share_no_position() -> None:
+    horizon_s = 8
     samples = Samples.of(record(faster_and_faster, seconds=120), horizon_s)
     times = [seconds_of(samples.inputs[samples.piece == piece], horizon_s) for piece in np.unique(samples.piece)]
     assert len(times) == len(np.unique(samples.piece)) > 2
     assert sum(map(len, times)) == len(set().union(*times))
     assert max(map(len, times)) == 4 * (HISTORY_S + horizon_s)
-
-
-def test_pieces_of_different_cvs_are_different() -> None:
-    samples = Samples.of(record(lambda s: (s, 0.0), lambda s: (0.0, 300 - 4 * s), seconds=60), 3)
-    assert len({*zip(samples.vehicle.tolist(), samples.piece.tolist(), strict=True)}) == len(np.unique(samples.piece))
 
 
 # The data set
@@ -139,16 +134,6 @@ def usual() -> Dataset:
     return recorded(experiment())
 
 
-def test_the_split_holds_out_whole_pieces(usual: Dataset) -> None:
-    assert usual.train_groups is not None
-    assert usual.train_vehicles is not None
-    groups = SampleGroups.of_dataset(usual)
-    assert groups.vehicles is not None
-    assert len(groups.sizes) == len(np.unique(usual.train_groups))
-    assert 0.1 < len(usual.test_targets) / (len(usual.test_targets) + len(usual.train_targets)) < 0.3
-    assert (usual.classes, usual.input_shape, usual.outputs) == (None, (5, 3), 2)
-
-
 def test_no_position_of_the_test_set_is_in_the_training_set() -> None:
     e = experiment(run={"duration_s": 120.0})
     dataset = POSITIONS.make(e, np.random.default_rng(1), Cars(faster_and_faster))
@@ -158,11 +143,11 @@ def test_no_position_of_the_test_set_is_in_the_training_set() -> None:
 
 
 def test_each_cv_holds_what_it_recorded(usual: Dataset) -> None:
-    e = experiment(data={"min_samples": 1})
     assert usual.train_vehicles is not None
-    cvs = np.unique(usual.train_vehicles)
-    for cv, own in partition(usual, cvs, e.data, np.random.default_rng(1)).items():
+    table = experiment(data={"min_samples": 1}).data
+    for cv, own in partition(usual, np.unique(usual.train_vehicles), table, np.random.default_rng(1)).items():
         assert (usual.train_vehicles[own] == cv).all()
+    assert 0.1 < len(usual.test_targets) / (len(usual.test_targets) + len(usual.train_targets)) < 0.3
 
 
 def test_samples_are_limited_as_in_other_data_sets(usual: Dataset) -> None:
@@ -196,22 +181,15 @@ def test_the_rule_is_scored_on_the_test_set(usual: Dataset) -> None:
     [
         ({"learning": {"loss": "cross-entropy"}}, 'set learning.loss = "mse"'),
         ({"data": {"partition": "dirichlet"}}, 'set data.partition = "own"'),
-        ({"data": {"partition": "shards"}}, 'set data.partition = "own"'),
         ({"model": {"factory": "vefl_models.cnn:cnn"}}, "set model.factory"),
         ({"run": {"duration_s": 5.0}}, "make the run longer"),
         ({"data": {"image_px": 20}}, "data.image_px has no effect"),
-        ({"data": {"horizon_s": 0}}, "data.horizon_s = 0"),
     ],
 )
 def test_contradictions_are_one_sentence(tables: dict[str, dict[str, object]], word: str) -> None:
     with pytest.raises(ExperimentError, match=word) as refused:
         experiment(**tables)
     assert len(str(refused.value).splitlines()) == 1
-
-
-def test_the_horizon_is_for_positions_only() -> None:
-    with pytest.raises(ExperimentError, match="horizon_s has no effect"):
-        from_tables({"run": {"name": "signs"}, "data": {"horizon_s": 4}})
 
 
 def test_too_little_traffic_is_one_sentence() -> None:

@@ -3,12 +3,9 @@
 import numpy as np
 
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
-from vefl_sim.mobility.grid.drivers import DRAWS, Drivers
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.engine import TrafficEngine
-from vefl_sim.mobility.grid.fleet import Fleet
+from vefl_sim.mobility.grid.fleet import DRAWS, Drivers, Fleet
 from vefl_sim.mobility.grid.roads import NONE, StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
 
@@ -27,7 +24,7 @@ def empty_streets(block_m=128.0, speed=15.0, dt=0.1, signals="none", **traffic):
         mobility=MobilityTable(max_speed_mps=speed, step_s=dt),
         traffic=TrafficTable(**traffic),
     )
-    routes = GridRoutes(StreetGrid.square(4, block_m), experiment.traffic)
+    routes = GridRoutes(StreetGrid.rectangle(4, 4, block_m), experiment.traffic)
     return TrafficEngine(experiment, routes, dt, Streams(1))
 
 

@@ -5,7 +5,7 @@ from tests.mobility.grid.makers import empty_streets
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
 from vefl_sim.mobility.idm import IdmParams, follow
 
-GRID = StreetGrid.square(4, 400.0)
+GRID = StreetGrid.rectangle(4, 4, 400.0)
 DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, 5.0)
 INNER = int(np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axis=1))[0])
 

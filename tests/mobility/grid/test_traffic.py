@@ -6,13 +6,10 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.radio_tables import RadioTable
-from vefl_sim.experiment.traffic_tables import MobilityTable, RoadsTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.coverage import in_coverage
-from vefl_sim.mobility.grid.junctions import PATHS_MEET
+from vefl_sim.mobility.grid.junctions import PATHS_MEET, light
 from vefl_sim.mobility.grid.roads import NONE
-from vefl_sim.mobility.grid.signals import light
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 
 LENGTH = 5.0
@@ -148,44 +145,30 @@ def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibl
     assert watch.stopped_at_red or traffic.streets.signals.green_ns == 0 or speed < 1
 
 
-def test_vehicles_appear_and_vanish_only_at_the_border():
+def test_vehicles_appear_and_vanish_only_at_the_border_with_ascending_numbers_that_are_never_used_again():
     seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 120)
-    appeared = vanished = 0
+    first = highest = seen[0].vehicle[-1]
+    vanished = 0
+    assert seen[0].vehicle.tolist() == list(range(1, highest + 1))
     for before, after in itertools.pairwise(seen):
-        new = ~np.isin(after.vehicle, before.vehicle)
-        gone = ~np.isin(before.vehicle, after.vehicle)
-        outermost = np.maximum(np.abs(after.x_m[new]), np.abs(after.y_m[new]))
-        assert (outermost == 640).all()
-        assert (np.maximum(np.abs(before.x_m[gone]), np.abs(before.y_m[gone])) > 640 - 20.12 * 0.5).all()
-        appeared, vanished = appeared + new.sum(), vanished + gone.sum()
-    assert appeared > 90
+        is_new, is_gone = ~np.isin(after.vehicle, before.vehicle), ~np.isin(before.vehicle, after.vehicle)
+        outermost = np.maximum(np.abs(after.x_m), np.abs(after.y_m))
+        assert (outermost[is_new] == 640).all()
+        assert (np.maximum(np.abs(before.x_m), np.abs(before.y_m))[is_gone] > 640 - 20.12 * 0.5).all()
+        assert (np.diff(after.vehicle) > 0).all()
+        assert after.vehicle[is_new].tolist() == list(range(highest + 1, highest + 1 + is_new.sum()))
+        highest, vanished = highest + is_new.sum(), vanished + is_gone.sum()
+    assert highest - first > 90
     assert vanished > 20
 
 
-def test_numbers_ascend_from_one_and_are_never_used_again():
-    seen = scenes(traffic_with(arrivals_per_s=1.0, step=0.5), 100)
-    highest = seen[0].vehicle[-1]
-    assert seen[0].vehicle.tolist() == list(range(1, highest + 1))
-    for before, after in itertools.pairwise(seen):
-        assert (np.diff(after.vehicle) > 0).all()
-        new = after.vehicle[~np.isin(after.vehicle, before.vehicle)]
-        assert new.tolist() == list(range(highest + 1, highest + 1 + new.size))
-        highest += new.size
-
-
-def test_the_same_seed_gives_the_same_traffic_bit_for_bit():
+def test_the_same_seed_gives_the_same_traffic_bit_for_bit_and_scenes_do_not_change_afterwards():
     one, two, other = (traffic_with(seed) for seed in (7, 7, 8))
-    pairs = list(zip(scenes(one, 60), scenes(two, 60), strict=True))
-    assert all(a.same_as(b) for a, b in pairs)
-    assert not pairs[0][0].same_as(other.scene())
-
-
-def test_a_scene_does_not_change_afterwards():
-    traffic = traffic_with(arrivals_per_s=1.0)
-    scene = traffic.scene()
-    kept = pickle.loads(pickle.dumps(scene))
-    scenes(traffic, 20)
-    assert scene.same_as(kept)
+    first = one.scene()
+    kept = pickle.loads(pickle.dumps(first))
+    assert all(a.same_as(b) for a, b in zip(scenes(one, 30), scenes(two, 30), strict=True))
+    assert first.same_as(kept)
+    assert not first.same_as(other.scene())
 
 
 def test_a_route_does_not_depend_on_the_step():
@@ -211,12 +194,12 @@ def vehicles_in_coverage(seconds, **keys):
 
 
 def test_35_in_coverage_and_about_290_unique_vehicles_in_2000_s():
-    runs = [vehicles_in_coverage(2000, seed=seed, step=1.0) for seed in (1, 2)]
-    assert 30 < np.mean([vehicles.size for run in runs for vehicles in run]) < 40
-    assert 260 < np.mean([np.unique(np.concatenate(run)).size for run in runs]) < 320
+    run = vehicles_in_coverage(2000, step=1.0)
+    assert 30 < np.mean([vehicles.size for vehicles in run]) < 40
+    assert 260 < np.unique(np.concatenate(run)).size < 320
 
 
-@pytest.mark.parametrize("speed", [0.45, 11.18, 26.82])
+@pytest.mark.parametrize("speed", [0.45, 26.82])
 def test_the_mean_in_coverage_holds_at_any_speed(speed):
     counts = [v.size for seed in (1, 2) for v in vehicles_in_coverage(400, seed=seed, speed=speed, step=1.0)]
     assert 28 < np.mean(counts) < 42
@@ -224,7 +207,7 @@ def test_the_mean_in_coverage_holds_at_any_speed(speed):
 
 def test_a_populated_start_is_like_what_follows():
     counts, speeds = [], []
-    for seed in range(24):
+    for seed in range(12):
         start, *_, end = scenes(traffic_with(seed, step=0.5), 60)
         counts.append((start.vehicle.size, end.vehicle.size))
         speeds.append((start.speed_mps.mean(), end.speed_mps.mean()))
@@ -233,19 +216,13 @@ def test_a_populated_start_is_like_what_follows():
     assert np.mean(speeds, axis=0)[0] == pytest.approx(np.mean(speeds, axis=0)[1], rel=0.1)
 
 
-def test_without_a_warm_start_the_streets_fill_from_the_border():
-    first, *later = scenes(traffic_with(warm_start=False, arrivals_per_s=0.5, step=0.5), 30)
-    assert first.vehicle.size == 0
-    assert later[-1].vehicle.size > 5
-
-
 def test_share_of_connected_vehicles():
-    part = traffic_with(cv_share=0.3, mean_in_coverage=200.0, step=1.0).scene()
-    more = traffic_with(cv_share=0.6, mean_in_coverage=200.0, step=1.0).scene()
+    keys = {"warm_start": False, "arrivals_per_s": 3.0, "step": 1.0}
+    part, more, all_of_them = (scenes(traffic_with(cv_share=share, **keys), 120)[-1] for share in (0.3, 0.6, 1.0))
     assert part.connected.mean() == pytest.approx(0.3, abs=0.08)
     assert more.connected.mean() == pytest.approx(0.6, abs=0.08)
     assert (more.connected >= part.connected).all()  # a larger share connects more of the same vehicles
-    assert traffic_with(step=1.0).scene().connected.all()
+    assert all_of_them.connected.all()
 
 
 def test_who_cannot_come_in_waits_outside():
@@ -256,7 +233,7 @@ def test_who_cannot_come_in_waits_outside():
         traffic.advance()
         assert watch.look()[0] > 0.5
     assert traffic.scene().vehicle.size > 300
-    assert traffic.waiting_outside > 300
+    assert len(traffic._arrivals.waiting) > 300
 
 
 def test_dense_traffic_does_not_lock_up():
@@ -333,7 +310,7 @@ def all_lights(streets):
     return [light(streets.signals, grid.junction[e], grid.heading[e], streets.time_ns) for e in inner]
 
 
-@pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (1.0, 0.5), (0.5, 0.1), (0.1, 2.0)])
+@pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (0.1, 2.0)])
 def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
     """Also if the gap that long steps cause is larger than the drivers' own gap."""
     traffic = TrafficTable(warm_start=False, arrivals_per_s=0.001)
@@ -357,8 +334,7 @@ def test_who_is_cleared_gets_wholly_out_of_the_junction(step, gap):
     assert fleet.position_m[0] - LENGTH >= grid.junction_m - 1e-6
 
 
-@pytest.mark.parametrize("through_share", [1.0, 0.0])
-def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
+def test_with_exits_outside_no_trip_begins_or_ends_in_coverage():
     """On a grid that is narrower than the coverage; with all exits open, some trips do."""
     appeared = {}
     for exits in ("all", "outside"):
@@ -366,9 +342,9 @@ def test_with_exits_outside_no_trip_begins_or_ends_in_coverage(through_share):
             run=RunTable(name="x"),
             roads=RoadsTable(blocks=(8, 4), exits=exits),
             mobility=MobilityTable(step_s=0.5),
-            traffic=TrafficTable(through_share=through_share, mean_in_coverage=40.0),
+            traffic=TrafficTable(through_share=0.5, mean_in_coverage=40.0),
         )
-        seen = scenes(IdmTraffic(experiment, Streams(1)), 300)
+        seen = scenes(IdmTraffic(experiment, Streams(1)), 200)
         appeared[exits] = sum(
             len(np.setdiff1d(in_coverage(one, 500.0), other.vehicle))
             for before, after in itertools.pairwise(seen)

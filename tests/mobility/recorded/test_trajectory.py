@@ -8,10 +8,11 @@ import pytest
 
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP
-from vefl_sim.mobility.recorded.trajectory import Trajectory, TrajectoryWriter, own_frames, record
+from vefl_sim.mobility.recorded.trajectory import Trajectory, own_scenes, record
 from vefl_sim.mobility.scene import Scene
 
 STEP_NS = 100_000_000
+EMPTY = Scene(0, *(np.zeros(0) for _ in range(5)))
 
 
 def scenes(count: int, most: int, seed: int = 1) -> list[Scene]:
@@ -42,10 +43,7 @@ class GivenScenes:
 
 
 def write(path: Path, given: list[Scene]) -> None:
-    writer = TrajectoryWriter(path)
-    for scene in given:
-        writer.append(scene)
-    writer.close()
+    record(GivenScenes(given), path, given[-1].time_ns - STEP_NS)
 
 
 @pytest.mark.parametrize(("count", "most"), [(300, 5), (60, 2 * ROWS_PER_GROUP // 30)])
@@ -59,37 +57,25 @@ def test_what_was_written_is_played(tmp_path: Path, count: int, most: int) -> No
 
 
 def test_nobody_at_all(tmp_path: Path) -> None:
-    write(tmp_path / "t.parquet", [])
+    write(tmp_path / "t.parquet", [EMPTY])
     played = Trajectory(tmp_path / "t.parquet", STEP_NS)
     assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
 
 
 def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
     """Also if its last scenes have no vehicles: in a recording, that is not the same as its end."""
-    full, empty = scenes(1, 99, seed=3), Scene(0, *(np.zeros(0) for _ in range(5)))
-    given = [full[0], *(replace(empty, time_ns=step * STEP_NS) for step in range(1, 9))]
+    full = scenes(1, 99, seed=3)
+    given = [full[0], *(replace(EMPTY, time_ns=step * STEP_NS) for step in range(1, 9))]
     write(tmp_path / "t.parquet", given)
-    *_, last = own_frames(ParquetFile(tmp_path / "t.parquet"))
-    assert (last.scene.time_ns, last.scene.vehicle.size) == (8 * STEP_NS, 0)
+    *_, last = own_scenes(ParquetFile(tmp_path / "t.parquet"))
+    assert (last.time_ns, last.vehicle.size) == (8 * STEP_NS, 0)
     assert given[0].vehicle.size > 0
 
 
-def test_it_resumes_from_its_state(tmp_path: Path) -> None:
-    given = scenes(50, 5)
-    write(tmp_path / "t.parquet", given)
-    first, second = (Trajectory(tmp_path / "t.parquet", STEP_NS) for _ in range(2))
-    for _ in range(20):
-        first.advance()
-    second.restore(first.state())
-    assert second.scene().same_as(given[20])
-    assert second.advance().same_as(first.advance())
-
-
 def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
-    given = scenes(30, 5)
-    writer = TrajectoryWriter(tmp_path / "t.parquet")
-    assert list(record(GivenScenes(given), writer, 10 * STEP_NS)) == [step * STEP_NS for step in range(11)]
-    writer.close()
+    given, steps = scenes(30, 5), []
+    record(GivenScenes(given), tmp_path / "t.parquet", 10 * STEP_NS, steps.append)
+    assert steps == [step * STEP_NS for step in range(11)]
     played = Trajectory(tmp_path / "t.parquet", STEP_NS)
     assert all(played.advance().same_as(scene) for scene in given[1:12])
     assert played.advance().vehicle.size == 0

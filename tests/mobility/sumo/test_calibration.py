@@ -3,7 +3,7 @@
 import pytest
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.mobility.sumo.calibration import (
+from vefl_sim.mobility.sumo.demand import (
     Calibration,
     Pilot,
     _check_jam,

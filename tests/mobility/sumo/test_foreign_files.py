@@ -10,15 +10,14 @@ import pytest
 
 from tests.mobility.sumo.towns import grid_net, osm, town
 from vefl_sim import BadInput
-from vefl_sim.mobility.sumo import configuration, foreign_files
+from vefl_sim.mobility.sumo import foreign_files
+from vefl_sim.mobility.sumo import inputs as inputs_module
 from vefl_sim.mobility.sumo import net as net_module
-from vefl_sim.mobility.sumo.configuration import read_configuration
 from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_harmless
-from vefl_sim.mobility.sumo.inputs import map_digest, net_of, renew
+from vefl_sim.mobility.sumo.inputs import convert, map_digest, net_of, read_configuration
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.process import require_accepted
-from vefl_sim.mobility.sumo.programs import run_program
+from vefl_sim.mobility.sumo.programs import require_accepted, run_program
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
 KEPT = "the user's own"
@@ -94,8 +93,8 @@ class TestOptions:
         named = [e for e in ElementTree.parse(folder / "all.xml").iter() if e.get("type") == "FILE"]
         names = [name for e in named for name in (e.tag, *e.get("synonymes", "").split())]
         assert len(names) > 80
-        inputs = set(names) & set(configuration._INPUTS)
-        assert inputs == set(configuration._INPUTS)
+        inputs = set(names) & set(inputs_module._INPUTS)
+        assert inputs == set(inputs_module._INPUTS)
         for name in set(names) - inputs:
             try:
                 passed = read_configuration(configured(folder, f'<{name} value="kept"/>')).arguments()
@@ -106,12 +105,8 @@ class TestOptions:
     @pytest.mark.parametrize(
         "option",
         [
-            "tripinfo-output", "tripinfo", "fcd-output", "summary-output", "netstate-dump", "ndump", "vehroutes",
-            "statistic-output", "edgedata-output", "log", "l", "log-file", "message-log", "error-log",
-            "save-state.prefix", "save-state.period", "output-prefix", "device.ssm.file", "device.toc.file",
-            "device.rerouting.output", "device.taxi.dispatch-algorithm.output", "pedestrian.jupedsim.py",
-            "pedestrian.jupedsim.wkt", "gui-testing.setting-output", "phemlight-path", "write-license",
-            "tripinfo-output.write-unfinished", "device.fcd.probability", "device.emissions.deterministic",
+            "tripinfo", "l", "save-state.period", "output-prefix", "device.ssm.file", "device.rerouting.output",
+            "pedestrian.jupedsim.py", "tripinfo-output.write-unfinished", "device.fcd.probability",
         ],
     )  # fmt: skip
     def test_outputs_are_left_out(self, folder: Path, option: str) -> None:
@@ -170,16 +165,6 @@ class TestVariables:
         assert "more.xml has a $" in refused(
             configured(folder, more=f'<include href="{harmless.name}/more.xml"/>'), folder
         )
-
-    def test_in_the_folder_of_a_configuration(self, folder: Path, harmless: Path) -> None:
-        for path in (folder / "net.xml", folder / "trips.xml", configured(folder)):
-            path.rename(harmless / path.name)
-        assert "town.sumocfg has a $" in refused(harmless / "town.sumocfg", folder)
-
-    def test_in_the_folder_where_a_run_starts(self, folder: Path, harmless: Path, monkeypatch) -> None:
-        (folder / "net.xml").rename(harmless / "x.net.xml")
-        monkeypatch.chdir(harmless)
-        assert "x.net.xml has a $" in refused(Path("x.net.xml"), folder)
 
     def test_in_what_is_written(self, net: Path, harmless: Path) -> None:
         with pytest.raises(BadInput, match=r"NOPE} has a \$"):
@@ -305,12 +290,7 @@ class TestContent:
         (folder / "x.net.xml").write_text(text)
         assert "<edgeData> does not belong in a network" in refused(folder / "x.net.xml", folder)
         with pytest.raises(BadInput, match="<edgeData> does not belong in a network"):
-            renew(folder / "x.net.xml", folder / "new.net.xml", "x")
-
-    def test_a_network_that_sumo_cannot_read(self, folder: Path) -> None:
-        text = (folder / "net.xml").read_text()
-        (folder / "x.net.xml").write_text(text.replace('to="B0"', 'to="nowhere"', 1))
-        assert 'x.net.xml": SUMO says: ' in refused(folder / "x.net.xml", folder)
+            convert(folder / "x.net.xml", folder / "new.net.xml", "x")
 
     def test_whatever_belongs_in_a_network(self, tmp_path: Path) -> None:
         options = ("--tls.guess", "--tls.default-type", "actuated", "--sidewalks.guess", "--crossings.guess")
@@ -337,15 +317,16 @@ class TestContent:
         (folder / "more.xml").write_text('<?xml version="1.0" encoding="cp1252"?><additional/>')
         assert "the encoding cp1252 is refused" in refused(configured(folder, '<a value="more.xml"/>'), folder)
 
-    def test_files_that_include_each_other(self, folder: Path) -> None:
+    def test_files_that_include_each_other(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10_000)
         (folder / "deep.xml").write_text('<additional><include href="more.xml"/></additional>')
-        assert "more.xml includes itself" in refused(configured(folder, more='<include href="deep.xml"/>'), folder)
+        assert "include them less often" in refused(configured(folder, more='<include href="deep.xml"/>'), folder)
 
     def test_a_file_that_two_files_include(self, folder: Path) -> None:
         (folder / "deep.xml").write_text("<additional/>")
         for name in ("less.xml", "more.xml"):
             (folder / name).write_text('<additional><include href="deep.xml"/></additional>')
-        assert vehicles(configured(folder, '<a v="less.xml,more.xml"/>'), folder) > 2
+        assert len(require_harmless([folder / "less.xml", folder / "more.xml"])) == 3
 
     def test_a_digest_does_not_wait_for_a_pipe(self, folder: Path) -> None:
         os.mkfifo(folder / "pipe")
@@ -357,16 +338,17 @@ class TestBounds:
     def test_of_bytes(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(foreign_files, "MAX_BYTES", 1 << 20)
         (folder / "x.xml").write_bytes(gzip.compress(b"<additional>" + b" " * (2 << 20) + b"</additional>"))
-        with pytest.raises(BadInput, match=r"x.xml cannot be read: with the files named before it has more than"):
+        with pytest.raises(BadInput, match=r"x.xml cannot be read: .* or all files together more than"):
             require_harmless([folder / "x.xml"])
 
-    def test_of_files_that_are_included_again_and_again(self, folder: Path) -> None:
+    def test_of_files_that_are_included_again_and_again(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Thirty files, each of which includes the next one twice: a billion elements."""
         for number in range(30):
             twice = f'<include href="{number + 1}.xml"/>' * 2
             (folder / f"{number}.xml").write_text(f"<additional>{twice}</additional>")
         (folder / "30.xml").write_text("<additional/>")
-        with pytest.raises(BadInput, match="10000000 elements: include them less often"):
+        monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10_000)
+        with pytest.raises(BadInput, match="10000 elements: include them less often"):
             require_harmless([folder / "0.xml"])
 
     def test_of_all_files_together(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

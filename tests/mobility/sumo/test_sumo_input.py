@@ -80,60 +80,32 @@ class TestBadInput:
         ("name", "text", "sentence"),
         [
             ("cut.net.xml", NET[:300], "line 4: it is not XML, or it is incomplete (unclosed token): write it again."),
-            ("nothing.net.xml", "", "line 1: it is not XML, or it is incomplete (no element found): write it again."),
             ("other.net.xml", "<routes/>", "is not a network of SUMO: it has no <net>."),
             ("empty.net.xml", '<net version="1.20"/>', "has no street that cars may use: choose a larger or"),
             ("walk.net.xml", re.sub('<edge id="[ab]"', '<edge id="w" function="crossing"', NET), "has no street"),
             ("bad.net.xml", NET.replace("-100,40", "north"), "or it is incomplete (could not convert string"),
-            ("bad.net.xml.gz", "plain", "line 1: it is not XML, or it is incomplete (syntax error)"),
-            ("nothing.osm", " ", "is empty: download it again."),
-            ("zipped.osm", "PK\x03\x04", "is a zip file: unpack it."),
-            ("page.osm", "<!DOCTYPE html><html>", "is a web page, not a map: download it again."),
-            ("text.osm", "You requested too many nodes", "is not a map but the text 'You requested too many nodes'."),
-            ("plain.osm.gz", "plain", "is not a map but the text 'plain'."),
+            ("nothing.osm", " ", "line 1: it is not XML, or it is incomplete (no element found)"),
             ("cut.osm", "<osm><node", "line 1: it is not XML, or it is incomplete (unclosed token)"),
             ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),
-            ("x.sumocfg", "<configuration>", "is not a configuration of SUMO (no element found"),
             ("x.sumocfg", '<a><net-file value="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
-            ("x.sumocfg", '<a><n v="no.net.xml"/></a>', "no.net.xml, and there is no such file."),
             ("x.sumocfg", f'<a><n v="{"n" * 300}.xml"/></a>', "n.xml, and there is no such file."),
             ("x.sumocfg", '<a><remote-port value="48813"/></a>', 'sets remote-port = "48813", and only options'),
-            ("x.sumocfg", '<a><num-clients value="2"/></a>', 'sets num-clients = "2", and only options'),
             ("x.sumocfg", '<?xml version="1.0" encoding="foo"?><a/>', "is not a configuration of SUMO (unknown"),
             ("x.net.xml", f'<?xml version="1.0" encoding="foo"?>{NET}', "line 1: it has an unknown encoding (unknown"),
+            ("none.osm", None, "there is no such file; relative paths start at the folder of the experiment's"),
             ("x.png", "", "has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz)."),
         ],
     )  # fmt: skip
-    def test_files(self, tmp_path: Path, capsys, name: str, text: str, sentence: str) -> None:
-        file = written(tmp_path / name, text)
+    def test_files(self, tmp_path: Path, capsys, name: str, text: str | None, sentence: str) -> None:
+        file = tmp_path / name if text is None else written(tmp_path / name, text)
         message = self.refused(file, tmp_path, capsys)
         assert f'mobility.file = "{file}"' in message
         assert sentence in message
-
-    def test_no_file(self, tmp_path: Path, capsys) -> None:
-        message = self.refused(tmp_path / "x.osm", tmp_path, capsys)
-        assert message.endswith(
-            "there is no such file; relative paths start at the folder of the experiment's file, "
-            "or where you start the run."
-        )
 
     def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
         message = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
         assert "paths.osm" in message
         assert "cannot be converted: netconvert says: " in message or "has no street that cars may use" in message
-
-    def test_no_way_through(self, tmp_path: Path, capsys) -> None:
-        """Two streets that do not meet, and cannot be left."""
-        nodes = "".join(f'<node id="{i}" x="{100 * i}" y="0"/>' for i in range(4))
-        edges = '<edge id="a" from="0" to="1"/><edge id="b" from="2" to="3"/>'
-        files = (
-            *("--node-files", written(tmp_path / "x.nod.xml", f"<nodes>{nodes}</nodes>")),
-            *("--edge-files", written(tmp_path / "x.edg.xml", f"<edges>{edges}</edges>")),
-            *("--output-file", tmp_path / "x.net.xml"),
-        )
-        programs.run_program("netconvert", files, "no network")
-        message = self.refused(tmp_path / "x.net.xml", tmp_path, capsys)
-        assert message.startswith(f"No routes through {tmp_path / 'x.net.xml'} were found: randomTrips says: ")
 
     def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
         message = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])

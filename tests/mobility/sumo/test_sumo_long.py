@@ -12,8 +12,7 @@ from tests.mobility.sumo.towns import grid_net, town
 from tests.resumable import contents, only
 from vefl_sim import simulate
 from vefl_sim.core.progress import heard_by
-from vefl_sim.mobility.sumo.calibration import _pilot, calibrate
-from vefl_sim.mobility.sumo.demand import draw_routes
+from vefl_sim.mobility.sumo.demand import _pilot, calibrate, draw_routes
 from vefl_sim.mobility.sumo.inputs import gnb_m
 from vefl_sim.mobility.sumo.net import read_net
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
@@ -63,9 +62,8 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 
-@pytest.mark.parametrize("client", ["libsumo", "traci"])
-def test_sigkill_while_sumo_drives_and_later(tmp_path: Path, client: str) -> None:
-    experiment = town(grid_net(tmp_path), run={"rounds": 20}, sumo={"client": client})
+def test_sigkill_while_sumo_drives_and_later(tmp_path: Path) -> None:
+    experiment = town(grid_net(tmp_path), run={"rounds": 20})
     straight = simulate(experiment, out=tmp_path / "straight")
     toml = tmp_path / "town.toml"
     toml.write_text(tomli_w.dumps(experiment.model_dump(exclude_defaults=True, exclude_none=True)))

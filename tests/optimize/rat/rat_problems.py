@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 
 from vefl_sim.core.arrays import Ints
-from vefl_sim.optimize.rat.exact import split, subset_values
+from vefl_sim.optimize.rat.allocate import best_sets
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import Allocation, SlotProblem, new_allocation
-from vefl_sim.optimize.rat.water import demand_of
 
 
 def random_scaled(
@@ -51,15 +50,8 @@ def enumerated(scaled: SlotProblem) -> tuple[float, float]:
 
 def exact(scaled: SlotProblem) -> tuple[float, float]:
     """(deficit, objective) of the optimum, by dynamic programming over subsets."""
-    cvs, prbs = scaled.gain.shape
-    if cvs == 1:
-        return evaluated(scaled, np.zeros(prbs, np.int64))
-    value, deficit, share = np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs)), np.zeros(cvs, np.int64)
-    for v in range(cvs):
-        subset_values(scaled.gain[v], demand_of(scaled, v), value[v], deficit[v])
-    sizes = np.array([subset.bit_count() for subset in range(1 << prbs)])
-    split(value - 1e7 * (scaled.weight.max() + scaled.price) * deficit, sizes, 0, share)
-    owner = np.array([next(v for v in range(cvs) if share[v] >> z & 1) for z in range(prbs)])
+    owner = np.zeros(scaled.gain.shape[1], np.int64)
+    best_sets(scaled, None, True, owner)
     return evaluated(scaled, owner)
 
 

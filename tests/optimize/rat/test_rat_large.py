@@ -2,13 +2,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.optimize.problems import random_problem
 from tests.optimize.rat.rat_problems import check_constraints, enumerated, exact, missed, random_scaled
 from vefl_sim.optimize.rat.large import (
-    SMALL_GAP,
     Holdings,
     fill_lists,
     gain_in,
@@ -35,7 +34,6 @@ def solved(scaled: SlotProblem) -> tuple[float, float, float, Allocation]:
     return objective, bound, missed(scaled, allocation), allocation
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(1, 12), st.integers(0, 60), st.sampled_from([0.0, 1.0, 3.0]))
 def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, tight: float) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, cvs + more, tight=tight)
@@ -48,7 +46,6 @@ def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, 
         assert bound >= objective
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(2, 4), st.integers(0, 2), st.sampled_from([0.0, 3.0]))
 def test_one_each_is_the_best_of_all_permutations(seed: int, cvs: int, more: int, tight: float) -> None:
     """The least deficit; of permutations without any, the one of the largest value, in which power has its price."""
@@ -72,18 +69,6 @@ def _owned_by_one_each(scaled: SlotProblem) -> list[int]:
     return [owner.tolist().index(v) for v in range(len(scaled.floor))]
 
 
-@settings(deadline=None)
-@given(seeds, st.integers(2, 6), st.integers(0, 4))
-def test_the_exact_optimum_lies_between_value_and_bound(seed: int, cvs: int, more: int) -> None:
-    scaled = random_scaled(np.random.default_rng(seed), cvs, min(8, cvs + more))
-    least, optimum = exact(scaled)
-    objective, bound, deficit, *_ = solved(scaled)
-    assert deficit >= least - 1e-9
-    if least == 0:
-        assert max(survey(scaled).prices_bound, objective) >= bound >= optimum - 1e-9 * abs(optimum)
-        assert deficit > 0 or objective <= optimum + 1e-9 * abs(optimum)
-
-
 def test_close_to_the_optimum_on_average() -> None:
     ratios = []
     for seed in range(30):
@@ -92,17 +77,19 @@ def test_close_to_the_optimum_on_average() -> None:
     assert np.mean(ratios) > 0.99
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(2, 3), st.integers(3, 5))
-def test_floors_are_met_whenever_any_assignment_meets_them(seed: int, cvs: int, prbs: int) -> None:
+def test_floors_are_met_whenever_any_assignment_meets_them_and_the_bound_holds(seed: int, cvs: int, prbs: int) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, prbs)
     least, optimum = enumerated(scaled)
     assert exact(scaled) == pytest.approx((least, optimum), rel=1e-7, abs=1e-9)
+    objective, bound, deficit, *_ = solved(scaled)
+    assert deficit >= least - 1e-9
     if least == 0:
-        assert solved(scaled)[2] == 0
+        assert deficit == 0
+        assert objective <= optimum + 1e-9 * abs(optimum)
+        assert max(survey(scaled).prices_bound, objective) >= bound >= optimum - 1e-9 * abs(optimum)
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(2, 5), st.integers(0, 6), st.sampled_from([0.0, 1.0, 3.0, 20.0]), st.booleans())
 def test_no_exchange_gains_more_than_its_bound(seed: int, cvs: int, more: int, tight: float, random: bool) -> None:
     """Moves and swaps that `offer` rules out cannot help, from good owners or from any."""
@@ -131,38 +118,6 @@ def test_no_exchange_gains_more_than_its_bound(seed: int, cvs: int, more: int, t
                 assert gain(u, one, two) + gain(v, two, one) <= swap + 1e-9 * found.ground.scale[aim]
 
 
-@settings(deadline=None)
-@given(seeds, st.integers(2, 20), st.sampled_from([1.0, 2.0]))
-def test_not_below_the_greedy_allocation(seed: int, cvs: int, tight: float) -> None:
-    scaled = random_scaled(np.random.default_rng(seed), cvs, 40, tight=tight)
-    least, value = greedy(scaled)
-    objective, bound, deficit, *_ = solved(scaled)
-    assert deficit <= least + 1e-9
-    proved = bound - objective <= 2 * SMALL_GAP * abs(bound)
-    assert deficit < least - 1e-9 or proved or objective >= value - 1e-9 * abs(value)
-
-
-def greedy(scaled: SlotProblem) -> tuple[float, float]:
-    """(deficit, value) if each pRB in turn goes to the CV that gains most from it: first deficit, then value."""
-    cvs, prbs = scaled.gain.shape
-    held: list[list[int]] = [[] for _ in range(cvs)]
-    now = [_outcome(scaled, v, []) for v in range(cvs)]
-    for prb in range(prbs):
-        after = [_outcome(scaled, v, [*held[v], prb]) for v in range(cvs)]
-        changes = [(round(a[0] - b[0], 9), b[1] - a[1]) for a, b in zip(after, now, strict=True)]
-        v = min(range(cvs), key=changes.__getitem__)
-        held[v].append(prb)
-        now[v] = after[v]
-    return sum(deficit for deficit, _ in now), sum(value for _, value in now)
-
-
-def _outcome(scaled: SlotProblem, v: int, prbs: list[int]) -> tuple[float, float]:
-    """(deficit, value) of a CV that owns these pRBs."""
-    watts = np.zeros(scaled.gain.shape[1])
-    rate, spent = water_fill(scaled.gain[v], np.array(prbs, np.int64), demand_of(scaled, v), watts)
-    return max(0.0, scaled.floor[v] - rate), scaled.weight[v] * rate - scaled.price * spent
-
-
 @pytest.mark.parametrize(("cvs", "prbs", "share"), [(10, 50, 0.2), (25, 50, 0.3)])
 def test_sizes_of_sets_explain_most_of_the_gap_of_the_prices(cvs: int, prbs: int, share: float) -> None:
     """With few pRBs per CV, D is far above every allocation; what remains of that gap is certified."""
@@ -177,7 +132,6 @@ def test_sizes_of_sets_explain_most_of_the_gap_of_the_prices(cvs: int, prbs: int
     assert np.median(of_sizes) <= share * np.median(of_prices)
 
 
-@settings(deadline=None)
 @given(seeds, st.sampled_from([0.0, 1.0, 20.0]), st.sampled_from([0.01, 1.0, 100.0]))
 def test_the_quick_water_filling_equals_the_plain_one(seed: int, tight: float, dearer: float) -> None:
     rng = np.random.default_rng(seed)
@@ -211,29 +165,3 @@ def test_the_bound_is_close_at_fifty_prbs() -> None:
         assert deficit == 0
         gaps.append((bound - objective) / (scaled.weight @ allocation.rate))
     assert np.median(gaps) < 0.05
-
-
-@pytest.mark.parametrize("broken", ["gain", "row", "power", "cap", "weight"])
-@pytest.mark.parametrize("price", [0.0, 2.0])
-def test_a_cv_that_cannot_or_need_not_send(broken: str, price: float) -> None:
-    scaled = random_scaled(np.random.default_rng(1), 4, 20)._replace(price=price)
-    gain, power, cap, weight, floor = (
-        part.copy() for part in (scaled.gain, scaled.power, scaled.cap, scaled.weight, scaled.floor)
-    )
-    if broken == "gain":
-        gain[:] = 0
-    elif broken == "row":
-        gain[0] = 0
-    elif broken == "power":
-        power[0] = 0
-    elif broken == "cap":
-        cap[0] = floor[0] = 0
-    else:
-        weight[0] = 0
-    scaled = scaled._replace(gain=gain, power=power, cap=cap, weight=weight, floor=floor)
-    objective, bound, deficit, allocation = solved(scaled)
-    check_constraints(scaled, allocation)
-    expected = {"gain": floor.sum(), "row": floor[0], "power": floor[0]}.get(broken, 0.0)
-    assert deficit == pytest.approx(expected, abs=1e-12)
-    assert np.isfinite(bound)
-    assert deficit > 0 or bound >= objective

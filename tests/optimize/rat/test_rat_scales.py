@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from tests.optimize.problems import COMPILED
-from tests.optimize.rat.rat_laws import best_by_force, check, rounding, worth
+from tests.fuzz import rat_problems
+from tests.optimize.problems import saved_problems
+from tests.optimize.rat.rat_laws import worth
 from vefl_sim.core.arrays import Floats
 from vefl_sim.optimize.rat.exact import assign
 from vefl_sim.optimize.rat.problem import RatProblem, solve
 
-EXACT, POLICIES = ("exact", "auto"), ("equal", "max-snr", "proportional-fair")
+EXACT = ("exact", "auto")
 
 
 def problem_of(
@@ -34,75 +33,11 @@ def problem_of(
     )
 
 
-magnitude = st.floats(-14, 14)
-amount = st.one_of(st.just(0.0), st.floats(-14, 12).map(lambda exponent: 10**exponent))
-
-
-@st.composite
-def problems(draw: st.DrawFn, most_prbs: int = 4) -> RatProblem:
-    cvs = draw(st.integers(1, 3))
-    prbs = draw(st.integers(cvs, most_prbs))
-    spread = draw(st.sampled_from([0.0, 1e-13, 1e-3, 1.0, 28.0]))
-    base = draw(magnitude)
-    around = st.floats(-1, 1).map(lambda share: 10 ** min(14.0, max(-14.0, base + spread * share)))
-    gain = np.array(
-        [[draw(st.one_of(around, st.just(0.0)) if spread else around) for _ in range(prbs)] for _ in range(cvs)]
-    )
-    reachable = np.log1p(gain).max(axis=1)
-    share = [draw(st.sampled_from([0.0, 1e-9, 0.01, 0.3, 0.9, 1.0, 3.0])) for _ in range(cvs)]
-    floor = np.array([draw(st.one_of(st.just(share[v] * reachable[v]), amount)) for v in range(cvs)])
-    return problem_of(
-        gain,
-        floor,
-        cap=draw(amount),
-        tradeoff=draw(st.sampled_from([0.0, 1e-30, 1.0, 1e30, 1e290])),
-        beta=draw(st.sampled_from([0.0, 1e-20, 1e-6, 0.5, 1.0, 2.0])) * float(gain.max()),
-    )
-
-
-COSTLY = RatProblem(
-    snr_per_watt=np.array([[0, 0, 1e9], [1e9, 0, 0], [0, 0, 1e9]]),
-    max_power_w=np.ones(3),
-    bits_left=np.array([1, 1, 20.72326584]),
-    floor_bps=np.array([0, 0, 20.72326584]),
-    mean_bps=np.zeros(3),
-    slot_s=1.0,
-    bandwidth_hz=np.log(2),
-    tradeoff=1e30,
-    efficiency=5e8,
-)
-"""The floor of the third CV costs far more power than all rates are worth."""
-
-
-@settings(deadline=None)
-@given(problems())
-@example(COSTLY)
-def test_exact_methods_at_any_scale(problem: RatProblem) -> None:
-    best = best_by_force(problem)
-    for method in EXACT:
-        allocation = solve(problem, method)
-        check(problem, allocation)
-        assert allocation.status == ("optimal" if best is not None else "infeasible_floors")
-        if best is not None:
-            assert allocation.objective == pytest.approx(best, abs=rounding(problem, allocation))
-
-
-@settings(deadline=None)
-@given(problems(most_prbs=6))
-def test_large_never_beats_exact_and_bounds_it(problem: RatProblem) -> None:
-    exact, large = solve(problem, "exact"), solve(problem, "large")
-    check(problem, large)
-    if large.status == "gap":
-        assert exact.status == "optimal"
-        tolerance = rounding(problem, exact)
-        assert large.objective <= exact.objective + tolerance
-        assert large.bound >= exact.objective - tolerance
-
-
-@settings(deadline=None)
-@given(problems(), st.sampled_from([*POLICIES, "assignment"]))
-def test_policies_at_any_scale(problem: RatProblem, method: str) -> None:
-    check(problem, solve(problem, method))
+def test_the_laws_of_a_slot_hold_at_any_scale() -> None:
+    """Problems and laws are those of the attack "rat-problems": new ones, and those that once broke a method."""
+    rng = np.random.default_rng(1)
+    for fields in [*(rat_problems.draw(rng) for _ in range(150)), *saved_problems("rat-problems")]:
+        rat_problems.laws(fields | {"references": False})
 
 
 def test_the_water_level_at_a_low_snr() -> None:
@@ -114,29 +49,6 @@ def test_the_water_level_at_a_low_snr() -> None:
         assert allocation.power_w.sum() == pytest.approx(1.0, rel=1e-14)
         assert allocation.rate_bps[0] == pytest.approx(np.log1p(gain * allocation.power_w).sum(), rel=1e-13)
         assert np.all(allocation.power_w > 0)
-
-
-@pytest.mark.parametrize("method", ["exact", "large", "assignment", *POLICIES])
-def test_empty_queues_and_no_weight_for_efficiency(method: str) -> None:
-    """C = 0 and Q = 0, so that all weights are zero."""
-    nothing = problem_of(np.full((2, 3), 5.0), np.zeros(2), cap=0.0, tradeoff=0.0)
-    allocation = solve(nothing, method)
-    check(nothing, allocation)
-    assert allocation.objective == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"snr_per_watt": np.full((2, 3), 1e-310)}, {"bits_left": np.full(2, 5e-324), "floor_bps": np.full(2, 5e-324)},
-     {"max_power_w": np.full(2, 5e-324)}],
-)  # fmt: skip
-def test_numbers_without_digits_count_as_nothing(change: dict) -> None:
-    """At a gain of 1e-310, 1/g is infinite; rates and powers below 1e-308 are known to a few digits only."""
-    problem = replace(problem_of(np.full((2, 3), 3.2), np.zeros(2), tradeoff=0.0), **change)
-    for method in COMPILED:
-        allocation = solve(problem, method)
-        check(problem, allocation)
-        assert not allocation.rate_bps.any()
 
 
 @pytest.mark.parametrize("method", EXACT)

@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem, realistic_problem
-from vefl_sim.optimize.knapsack import Knapsack, search
-from vefl_sim.optimize.vefl import exact as exact_module
-from vefl_sim.optimize.vefl.exact import exact
+from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem
+from vefl_sim.optimize.knapsack import Knapsack, exact, search
 from vefl_sim.optimize.vefl.problem import solve
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(40))
 def test_exact_equals_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(
@@ -35,7 +34,7 @@ def test_exact_equals_brute_force(seed: int) -> None:
 
 
 @given(st.integers(0, 1000), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10)
 def test_a_larger_budget_selection_or_l_max_never_hurts(seed: int, everybody: bool) -> None:
     base = {"cvs": 12, "l_max": 15, "budget": 90.0, "max_selected": 4, "everybody": everybody}
     for key, more in (("budget", 120.0), ("max_selected", 6), ("l_max", 20)):
@@ -45,16 +44,6 @@ def test_a_larger_budget_selection_or_l_max_never_hurts(seed: int, everybody: bo
         )
         if less.dropped == greater.dropped:
             assert less.objective <= greater.objective + 1e-9
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_realistic_rounds_are_solved_without_a_gap(seed: int) -> None:
-    problem = realistic_problem(seed, 30, budget=150.0)
-    plan, quick = solve(problem, "exact"), solve(problem)
-    check_constraints(problem, plan)
-    assert plan.status == "optimal"
-    assert quick.objective <= plan.objective * (1 + 1e-12)
-    assert plan.objective <= quick.bound * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("excess", [1e-6, 1e-8, 1e-10])
@@ -72,21 +61,22 @@ def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPat
     """With a solver that allows 3 % more than the budget, the plans are the same."""
     problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
     expected = [solve(problem, "exact").objective for problem in problems]
-    constraint_counts, original = [], exact_module.milp
+    constraint_counts, original = [], scipy.optimize.milp
 
     def lax_milp(*args, constraints, **kwargs):
         constraint_counts.append(len(constraints))
-        constraints[2].ub = constraints[2].ub * 1.03
-        return original(*args, constraints=constraints, **kwargs)
+        money = constraints[2]
+        laxer = scipy.optimize.LinearConstraint(money.A, money.lb, money.ub * 1.03)
+        return original(*args, constraints=[*constraints[:2], laxer, *constraints[3:]], **kwargs)
 
-    monkeypatch.setattr(exact_module, "milp", lax_milp)
+    monkeypatch.setattr(scipy.optimize, "milp", lax_milp)
     assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
     assert max(constraint_counts) > 3
 
 
 def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = next(p for seed in range(50) if solve(p := random_problem(seed, budget=45.0)).status == "gap")
-    monkeypatch.setattr(exact_module, "_highs", lambda *_: type("Answer", (), {"status": 1})())
+    monkeypatch.setattr(scipy.optimize, "milp", lambda *_, **__: scipy.optimize.OptimizeResult(status=1))
     plan, quick = solve(problem, "exact"), solve(problem)
     assert plan.status == "gap"
     assert (plan.objective, plan.bound) == (quick.objective, quick.bound)

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from vefl_sim.experiment.scheme_tables import SlaTable
+from vefl_sim.experiment.experiment import SlaTable
 from vefl_sim.optimize.vefl.problem import VeflPlan, VeflProblem
 
 RADIUS_M, SPEED_MPS, ROUND_S = 500.0, 20.12, 5.0

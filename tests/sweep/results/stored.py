@@ -13,8 +13,7 @@ import pandas as pd
 from tests.command_line import ROOT
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.keys import Keys, keys_of, toml_of
-from vefl_sim.sweep.results.measurements import RunMeasurements
-from vefl_sim.sweep.results.result import Result, result_from, write_result
+from vefl_sim.sweep.results.result import Result, RunMeasurements, result_from, write_result
 
 TINY = """
 [run]

@@ -36,10 +36,8 @@ def verdict(made: Any, *lines: Mapping[int, Any]) -> Any:
     return claims.judge(made, lines).verdict
 
 
-def test_near() -> None:
-    ours = {0.50: V.REPRODUCED, 0.52: V.REPRODUCED, 0.47: V.TREND, 0.55: V.NOT, 0.44: V.NOT}
-    assert {own: verdict(claim(at=[2], paper=[0.5]), flat(own)) for own in ours} == ours
-    made = claim(at=[1, 2], paper=[0.1, 0.5])  # the worst of several numbers decides
+def test_the_worst_of_several_numbers_decides() -> None:
+    made = claim(at=[1, 2], paper=[0.1, 0.5])
     assert verdict(made, flat(0.5)) == V.REPRODUCED
     assert verdict(replace(made, paper=[0.2, 0.5]), flat(0.5)) == V.NOT
 
@@ -47,18 +45,19 @@ def test_near() -> None:
 @pytest.mark.parametrize(
     ("rule", "ours", "expected"),
     [
+        ("near", (0.52,), V.REPRODUCED), ("near", (0.47,), V.TREND), ("near", (0.55,), V.NOT), ("near", (0.44,), V.NOT),
         ("at most", (0.4,), V.REPRODUCED), ("at most", (0.53,), V.TREND), ("at most", (0.6,), V.NOT),
         ("at least", (0.6,), V.REPRODUCED), ("at least", (0.47,), V.TREND), ("at least", (0.4,), V.NOT),
         ("alike", (0.6, 0.61, 0.62), V.REPRODUCED), ("alike", (0.6, 0.63), V.TREND), ("alike", (0.6, 0.7), V.NOT),
         ("no better", (0.5, 0.6), V.REPRODUCED), ("no better", (0.63, 0.6), V.TREND),
         ("no better", (0.7, 0.8, 0.6), V.NOT),
         ("falling", (0.6, 0.5, 0.4), V.REPRODUCED), ("falling", (0.6, 0.7, 0.4), V.TREND),
-        ("falling", (0.4, 0.5), V.NOT),
+        ("falling", (0.4, 0.5), V.NOT), ("falling", (0.6, 0.59, 0.5), V.TREND), ("falling", (0.6, 0.59), V.NOT),
         ("above", (0.6, 0.5, 0.1), V.REPRODUCED), ("above", (0.6, 0.59), V.TREND), ("above", (0.6, 0.5, 0.7), V.NOT),
     ],
 )  # fmt: skip
 def test_rules(rule: str, ours: tuple[float, ...], expected: str) -> None:
-    paper = [0.5] * len(ours) if rule.startswith("at ") else []
+    paper = [0.5] * len(ours) if rule in ("near", "at most", "at least") else []
     made = claim(rule, "final accuracy", paper=paper)
     assert verdict(made, *map(flat, ours)) == expected
 
@@ -71,21 +70,15 @@ def test_a_lead_must_be_half_of_the_papers(rule: str, other: float) -> None:
     assert verdict(made, flat(min(other, 0.59)), flat(0.59), flat(0.6), flat(0.5)) == V.NOT
 
 
-def test_every_leader_is_above_the_others_and_a_number_falls_by_more_than_the_tolerance() -> None:
+def test_every_leader_is_above_the_others() -> None:
     assert verdict(claim("above", "final accuracy", leaders=2), flat(0.1), flat(0.8), flat(0.6)) == V.NOT
-    made = claim("falling", "final accuracy")
-    assert verdict(made, flat(0.6), flat(0.59), flat(0.5)) == V.TREND
-    assert verdict(made, flat(0.6), flat(0.59)) == V.NOT
 
 
-def test_some_measures_need_five_seeds() -> None:
+def test_only_seeds_of_all_lines_count_and_some_measures_need_five() -> None:
     made = claim("at most", "failing seeds", at=[2])
     assert verdict(made, flat(0.5, seeds=4)) == V.NOT_RUN
     assert verdict(made, flat(0.8, seeds=5)) == V.REPRODUCED
     assert verdict(made, flat(0.5, seeds=5)) == V.NOT
-
-
-def test_only_seeds_of_all_lines_count_and_one_is_not_enough() -> None:
     made = claim("alike", "final accuracy")
     one = claims.judge(made, [flat(0.5, seeds=3), flat(0.5, seeds=1)])
     assert (one.verdict, one.seeds) == (V.NOT_RUN, 1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sweep.results.stored import measurements, origin, result, store_result
+from tests.sweep.results.stored import measurements, origin, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.points import Point, load_sweep
 from vefl_sim.sweep.results.result import read_result, result_from
@@ -34,15 +34,10 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path, point: Point) -> None:
         assert after.rounds[name].astype(float).to_numpy() == pytest.approx(
             before.rounds[name].astype(float), rel=10 ** -(digits - 1)
         )
+    for _, row in after.rounds.dropna(subset="p_suc").iterrows():
+        assert row["p_suc_with_ineligible"] == pytest.approx(row["p_suc"] * row["ordered"] / (row["ordered"] + 1))
     assert (after.ineligible, after.source, after.selects) == (3, "result", True)  # PDPC is the default
     assert (after.file.version, after.file.content, after.file.wall_s) == ("0.1.0", "d1", 12.3)
-
-
-def test_the_mean_with_ineligible_cvs_is_computed(tmp_path: Path, point: Point) -> None:
-    rounds = result(point, [0.1, 0.2]).rounds
-    for _, row in rounds.iterrows():
-        total = row["p_suc"] * row["ordered"]
-        assert row["p_suc_with_ineligible"] == pytest.approx(total / (row["ordered"] + 1))
 
 
 values = st.lists(st.floats(0, 2000), min_size=1, max_size=30)
@@ -65,14 +60,6 @@ def test_shares_of_p_suc_are_exact(fractions: list[float], thousandths: int) -> 
     assert abs((own >= x).sum() - (np.array(fractions) >= x).sum()) <= sum(abs(f - x) < 1e-6 for f in fractions)
 
 
-def test_two_lines_of_python_can_read_it(tmp_path: Path, point: Point) -> None:
-    path = store_result(tmp_path, point, [0.5, 0.75])
-    found = json.loads(lzma.decompress(path.read_bytes()))
-    assert found["rounds"]["accuracy"] == [0.5, 0.75]
-    assert path.name.startswith("pdpc-signs-s1-")
-    assert "name" not in found["toml"].split("[roads]")[0]
-
-
 def unpacked(path: Path) -> dict[str, Any]:
     return dict(json.loads(lzma.decompress(path.read_bytes())))
 
@@ -87,7 +74,7 @@ def packed(path: Path, change: Any) -> Path:
     return path
 
 
-IMPOSSIBLE = [("accuracy", 1.5), ("accuracy", -0.1), ("end_ns", -1), ("cost", -1.0), ("energy_j", -1.0)]
+IMPOSSIBLE = [("accuracy", 1.5), ("end_ns", -1), ("cost", -1.0)]
 
 
 @pytest.mark.parametrize(
@@ -96,22 +83,19 @@ IMPOSSIBLE = [("accuracy", 1.5), ("accuracy", -0.1), ("end_ns", -1), ("cost", -1
         ("{", "Expecting property name"),
         ("[" * 100_000, ""),
         ({"format": 2}, "format"),
-        ({"more": 1}, "more"),
         ({"toml": "["}, ""),
         ({"ineligible": -1}, "ineligible"),
         ({"sojourn_s": {"values": [1.0], "counts": [10**9]}}, "sojourn_s"),
         ({"p_suc": {"values": [0.5, 1.0], "counts": [1]}}, "values and counts do not match"),
         ({"p_suc": {"values": [1.5], "counts": [1]}}, "p_suc.values"),
-        ({"sojourn_s": {"values": [-1.0], "counts": [1]}}, "sojourn_s.values"),
-        ({"wall_s": -1.0}, "wall_s"),
         ({"wall_s": 1e308}, "wall_s"),
-        ({"rounds": {}}, "rounds"),
         *(({column: [value]}, f"rounds.{column}") for column, value in IMPOSSIBLE),
         ({"cost": [1.0, 2.0]}, "not equally long"),
     ],
 )
 def test_a_bad_file_gets_one_sentence(tmp_path: Path, point: Point, change: object, message: str) -> None:
     path = packed(store_result(tmp_path, point, [0.5]), change)
+    assert path.name.startswith("pdpc-signs-s1-")
     with pytest.raises(BadInput) as error:
         read_result(path)
     (sentence,) = error.value.problems

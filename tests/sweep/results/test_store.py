@@ -13,14 +13,13 @@ from tests.learning.datasets.files import write_mnist
 from tests.sweep.results.stored import TINY, measurements, origin, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.learning.datasets.public import require_whole
-from vefl_sim.records.identity import Identity
+from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.collector import ResultCollector, add_runs
 from vefl_sim.sweep.results.keys import keys_of
-from vefl_sim.sweep.results.measurements import RunMeasurements
-from vefl_sim.sweep.results.probes import Generations, Probe, Probes, probe_keys, source_digest_of, toml_of
-from vefl_sim.sweep.results.result import Result, result_from, write_result
+from vefl_sim.sweep.results.probes import Generations, Probe, Probes, probe_keys, source_digest, toml_of
+from vefl_sim.sweep.results.result import Result, RunMeasurements, result_from, write_result
 from vefl_sim.sweep.results.store import Store, runs_in
 
 
@@ -88,7 +87,7 @@ def test_a_run_is_stored_and_found_again(folder: Folder, done: Run) -> None:
 
 def test_an_old_run_does_not_replace_a_current_result(folder: Folder, done: Run) -> None:
     point = folder.sweep.points[0]
-    folder.write_probe(point, (2, 1), **{source_digest_of(done): (1, 1), "now": (2, 1)})
+    folder.write_probe(point, (2, 1), **{source_digest(recorded_versions(done.path)): (1, 1), "now": (2, 1)})
     path = store_result(folder.results, point, [None], "now")
     before = path.read_bytes()
     with pytest.raises(BadInput, match="a current one is stored"):
@@ -107,7 +106,7 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(folder: Folder, done: Ru
         file = run.path / "versions.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"vefl_sim source": f"{number}"}))
     assert add_runs(Store(folder.results), reversed(runs), folder.sweep.points, print) == 2
-    assert folder.found(folder.sweep.points[0]).file.source == source_digest_of(runs[1])
+    assert folder.found(folder.sweep.points[0]).file.source == source_digest(recorded_versions(runs[1].path))
 
 
 def test_parts_of_a_foreign_run_are_not_imported(
@@ -167,7 +166,7 @@ def test_other_inputs_are_another_point(folder: Folder, monkeypatch: pytest.Monk
     assert len(folder.found(plain).rounds) == 3  # the one of other inputs does not hide it
 
 
-def test_files_that_another_process_adds_replaces_or_removes_are_noticed(folder: Folder) -> None:
+def test_files_that_another_process_adds_replaces_or_damages_are_noticed(folder: Folder) -> None:
     store, point = Store(folder.results), folder.sweep.points[0]
     assert store.find(point) is None
     for source in ("before", "now"):
@@ -176,18 +175,11 @@ def test_files_that_another_process_adds_replaces_or_removes_are_noticed(folder:
         found = store.find(point)
         assert found
         assert found.file.source == source
-    (folder.results / "bad.json.xz").write_bytes(b"nothing")
-    store.refresh()
-    assert store.find(point)  # a damaged file does not hide others
-    (problem,) = store.problems
-    assert "bad.json.xz is not a stored result" in problem
+    path.with_name("bad.json.xz").write_bytes(b"nothing")  # does not hide the others
     path.write_bytes(b"damaged")
     store.refresh()
-    assert (store.find(point), len(store.problems)) == (None, 2)
-    for path in folder.results.iterdir():
-        path.unlink()
-    store.refresh()
-    assert (len(store), store.problems) == (0, [])
+    assert (store.find(point), len(store), len(store.problems)) == (None, 0, 2)
+    assert "bad.json.xz is not a stored result" in store.problems[0]
 
 
 @pytest.mark.parametrize(

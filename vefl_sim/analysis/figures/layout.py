@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.analysis.figures.names import VARIANTS, plain, value_label
-from vefl_sim.analysis.figures.request import Request, nearest
+from vefl_sim.analysis.figures.request import Request, nearest, request_from
 from vefl_sim.core.errors import ExperimentError, RunNotFound
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.results.measurements import RunMeasurements
-from vefl_sim.sweep.results.result import Measurements
+from vefl_sim.sweep.results.result import Measurements, RunMeasurements
 from vefl_sim.sweep.results.store import Store
 
 _MOST_PANELS = 4  # side by side; a dimension with more values is drawn as lines
@@ -36,7 +35,7 @@ class Dimension:
     @property
     def numbers(self) -> list[float]:
         """The values of the key that names the dimension; empty if they are not numbers, or do not distinguish it."""
-        if self._naming_keys() != (self.key,):
+        if self._naming_keys() != [self.key]:
             return []
         values = [step[self.keys.index(self.key)] for step in self.steps]
         return values if all(type(value) in (int, float) for value in values) else []
@@ -49,13 +48,11 @@ class Dimension:
         """The label without the name of the key, for a column whose heading names the key."""
         return ", ".join(plain(key, point.values[key]) for key in self._naming_keys()) or str(point.label)
 
-    def _naming_keys(self) -> tuple[str, ...]:
+    def _naming_keys(self) -> list[str]:
         """The key of the dimension if its values differ, or else all keys; none for the variants."""
-        if not self.keys:
-            return ()
-        position = self.keys.index(self.key)
-        distinct = len({plain(self.key, step[position]) for step in self.steps}) == len(self.steps)
-        return (self.key,) if distinct else (self.key, *(key for key in self.keys if key != self.key))
+        first = [key for key in self.keys if key == self.key]
+        distinct = {plain(key, step[self.keys.index(key)]) for key in first for step in self.steps}
+        return first if len(distinct) == len(self.steps) else first + [key for key in self.keys if key != self.key]
 
 
 @dataclass(frozen=True)
@@ -65,21 +62,19 @@ class Layout:
     lines: tuple[Dimension, ...]
     panels: tuple[Dimension, ...]
     x: Dimension | None
-    labels: Mapping[str, str]  # user-defined labels by key
-    name: str  # of the only line, if there is no dimension to name it by
 
 
 @dataclass(frozen=True)
 class Group:
     """The points of one line, of one x against a swept key, or of a table cell; one per seed."""
 
-    panel: tuple[str, ...]
-    row: tuple[str, ...]  # names of the row, in a table
+    panel: str  # empty if there is only one
     line: str
-    x_label: str  # against a swept key
-    x: Any  # its value there
-    points: tuple[Point, ...]
     runs: Mapping[int, Measurements]  # of the finished points, by seed
+    x_label: str = ""  # against a swept key
+    x: Any = None  # its value there
+    row: tuple[str, ...] = ()  # names of the row, in a table
+    points: Sequence[Point] = ()
 
     @property
     def title(self) -> str:
@@ -87,9 +82,9 @@ class Group:
         return ", ".join(filter(None, [self.line, self.x_label]))
 
     @property
-    def panel_name(self) -> str:
-        """The name of the panel; empty if there is only one."""
-        return ", ".join(self.panel)
+    def points_by_seed(self) -> dict[int, Point]:
+        """The points of the group."""
+        return {point.seed: point for point in self.points}
 
 
 def layout(sweep: Sweep, request: Request) -> Layout:
@@ -97,14 +92,20 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     variants = [Dimension(VARIANTS, (), tuple(sweep.labels))] if sweep.labels else []
     dimensions = variants + [Dimension(axis.keys[0], axis.keys, axis.steps) for axis in sweep.axes]
     known = {key: Dimension(key, d.keys, d.steps) for d in dimensions for key in d.keys or (d.key,)}
-    _named("labels", [*request.labels], known)
     panels_key = "rows" if request.kind == "table" else "panels"
-    panels_wanted: list[str] | None = getattr(request, panels_key)
-    lines = _named("lines", request.lines or [], known)
-    panels = _named(panels_key, panels_wanted or [], known)
-    x = _named(
-        "x", [request.x] * bool(request.against_key and request.x), known, ["round", "time"] * request.has_rounds
-    )
+    wanted: dict[str, list[str] | None] = {
+        "labels": [*request.labels], "lines": request.lines, panels_key: getattr(request, panels_key),
+        "x": [request.x] * bool(request.against_key and request.x),
+    }  # fmt: skip
+    for where, names in wanted.items():
+        choices = [*["round", "time"] * (where == "x" and request.has_rounds), *known]
+        for name in names or ():
+            if name not in known:
+                choice = "remove it"
+                if choices:
+                    choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})"
+                raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {choice}.')
+    lines, panels, x = ([known[name] for name in wanted[where] or ()] for where in ("lines", panels_key, "x"))
     used = [dimension.keys for dimension in (*lines, *panels, *x)]
     for dimension in (*lines, *panels, *x):
         if used.count(dimension.keys) > 1:
@@ -119,23 +120,9 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     if not lines and not (request.against_key and left and left[0].keys):
         lines, left = left[:1], left[1:]
     as_panels = len(left) == 1 and len(left[0].steps) <= _MOST_PANELS and bool(lines) and request.kind != "effects"
-    if panels_wanted is None and (request.kind == "table" or as_panels):
+    if wanted[panels_key] is None and (request.kind == "table" or as_panels):
         panels, left = left, []
-    return Layout((*lines, *left), tuple(panels), x[0] if x else None, request.labels, sweep.name)
-
-
-def _named(
-    where: str, names: Sequence[str], known: Mapping[str, Dimension], others: Sequence[str] = ()
-) -> list[Dimension]:
-    """The dimensions with these names; `others`: what else could have been chosen, for the error message."""
-    choices = [*others, *known]
-    for name in names:
-        if name not in known:
-            choice = "remove it"
-            if choices:
-                choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})"
-            raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {choice}.')
-    return [known[name] for name in names]
+    return Layout((*lines, *left), tuple(panels), x[0] if x else None)
 
 
 def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
@@ -150,47 +137,66 @@ def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class ResultSources:
-    """Where finished points are searched: first in the run directories of a folder, then in the stored results."""
+def require_drawable(sweep: Sweep) -> tuple[Request, Layout]:
+    """The [figure] of a sweep and its layout; raises an ExperimentError if it cannot be drawn, also before the runs."""
+    request = request_from(sweep.figure)
+    plan = layout(sweep, request)
+    own = groups(sweep, request, plan)
+    compared = list(dict.fromkeys(filter(None, (name for group in own for name in (group.line, group.title)))))
+    named = {"reference": ([*request.reference], [", ".join(filter(None, [g.panel, g.line])) for g in own])}
+    named["compare_to"] = [request.compare_to] * bool(request.compare_to), compared
+    problems = [
+        f"figure.{key}: {line!r} is not a line of this figure: did you mean {nearest(line, known)!r}?"
+        for key, (lines, known) in named.items()
+        for line in lines
+        if line not in known
+    ]
+    if request.kind == "effects" and sum(len(dimension.steps) > 1 for dimension in plan.lines) < 2:
+        problems.append(
+            'figure.kind = "effects" needs two or more swept keys (or variants and a key) with several values: sweep '
+            "another key, or choose another kind."
+        )
+    if problems:
+        raise ExperimentError(problems)
+    return request, plan
 
-    out: Path
-    store: Store | None = None
-    learning: bool = True  # whether a change of the learning code alone makes stored results stale
 
-    def find(self, point: Point) -> Measurements | None:
-        """The measurements of a point; None if it is not finished, or if its run is damaged."""
-        run = point.run(self.out)
-        if run and run.is_done:
-            measured = RunMeasurements(run, declaration("scheme.kind", point.experiment.scheme.kind, "selects", False))
-            try:
-                _ = run.summary, measured.rounds, measured.vehicles
-                return measured
-            except RunNotFound:  # a damaged run must not prevent the figure of the others
-                pass
-        return None if self.store is None else self.store.find(point, learning=self.learning)
-
-
-def groups(sweep: Sweep, plan: Layout, sources: ResultSources | None = None) -> list[Group]:
-    """The groups of a figure by panel and line, including those without finished points; without sources, all are."""
+def groups(
+    sweep: Sweep, request: Request, plan: Layout, out: Path | None = None, store: Store | None = None
+) -> list[Group]:
+    """The groups of a figure by panel and line; their runs are searched in `out`, then in the stored results."""
     dimensions = [*plan.panels, *plan.lines, *([plan.x] if plan.x else [])]
     by_position: dict[tuple[int, ...], list[Point]] = {}
     for point in sweep.points:
         position = tuple(dimension.steps.index(dimension.step(point)) for dimension in dimensions)
         by_position.setdefault(position, []).append(point)
-    return [_group(by_position[position], plan, sources) for position in sorted(by_position)]
+    found = []
+    for _, points in sorted(by_position.items()):
+        first, labels = points[0], request.labels
+        measured = {point.seed: _measured(point, out, store, request) for point in points} if out else {}
+        line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
+        found.append(
+            Group(
+                panel=", ".join(dimension.label(first, labels) for dimension in plan.panels),
+                line=line or ("" if plan.x else sweep.name),
+                runs={seed: run for seed, run in measured.items() if run},
+                x_label=plan.x.label(first, labels) if plan.x else "",
+                x=plan.x.value(first) if plan.x else None,
+                row=tuple(dimension.cell(first) for dimension in plan.panels),
+                points=points,
+            )
+        )
+    return found
 
 
-def _group(points: Sequence[Point], plan: Layout, sources: ResultSources | None) -> Group:
-    first, labels = points[0], plan.labels
-    line = ", ".join(dimension.label(first, labels) for dimension in plan.lines)
-    measured = {point.seed: sources.find(point) for point in points} if sources else {}
-    return Group(
-        panel=tuple(dimension.label(first, labels) for dimension in plan.panels),
-        row=tuple(dimension.cell(first) for dimension in plan.panels),
-        line=line or ("" if plan.x else plan.name),
-        x_label=plan.x.label(first, labels) if plan.x else "",
-        x=plan.x.value(first) if plan.x else None,
-        points=tuple(points),
-        runs={seed: run for seed, run in measured.items() if run},
-    )
+def _measured(point: Point, out: Path, store: Store | None, request: Request) -> Measurements | None:
+    """The measurements of a point; None if it is not finished, or if its run is damaged."""
+    run = point.run(out)
+    if run and run.is_done:
+        measured = RunMeasurements(run, declaration("scheme.kind", point.experiment.scheme.kind, "selects", False))
+        try:
+            _ = run.summary, measured.rounds, measured.vehicles
+            return measured
+        except RunNotFound:  # a damaged run must not prevent the figure of the others
+            pass
+    return store.find(point, learning=request.needs_learning) if store else None

@@ -11,8 +11,7 @@ import pandas as pd
 from vefl_sim.analysis.figures.request import Request
 from vefl_sim.core.arrays import Floats
 from vefl_sim.learning.metric import Metric, common_metric
-from vefl_sim.sweep.results.measurements import floats
-from vefl_sim.sweep.results.result import Measurements
+from vefl_sim.sweep.results.result import Measurements, floats
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,14 @@ def decimals(values: Iterable[float], least: int) -> int:
 def difference_decimals(differences: "pd.DataFrame | pd.Series[Any]", least: int) -> int:
     """How many decimals a difference, or a column of them, needs; a small one in a wide interval needs no more."""
     return decimals(np.atleast_1d(np.fmax(np.abs(differences["difference"]), differences["half_width"])), least)
+
+
+def difference_texts(row: "pd.Series[Any]", digits: int) -> tuple[str, str]:
+    """A paired difference, and half of its interval with * if it excludes 0; empty if there are no pairs."""
+    if math.isnan(row["difference"]):
+        return "", ""
+    half = "" if math.isnan(row["half_width"]) else f"±{row['half_width']:.{digits}f}"
+    return f"{row['difference']:+.{digits}f}", half + "*" * bool(row["differs"])
 
 
 def metric_in(runs: Iterable[Measurements]) -> Metric | None:

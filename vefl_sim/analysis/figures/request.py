@@ -18,12 +18,6 @@ FigureKind = Literal[MeasureKind, "table", "effects"]
 Band = Literal["ci95", "sd", "minmax", "none"]
 _DISTRIBUTIONS = ("sojourn", "delay", "p_suc", "cost", "energy")
 _TOTALS = ("total-cost", "total-energy")
-_OF_CVS = ("sojourn", "delay")
-"""Kinds that have no value by round, because stored results do not say in which round a CV had which value."""
-
-
-def _as_list(names: Any) -> Any:
-    return [names] if isinstance(names, str) else names
 
 
 def _flat(labels: Any) -> Any:
@@ -46,7 +40,7 @@ def _with_placeholder(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
-Names = Annotated[list[str], BeforeValidator(_as_list)]
+Names = Annotated[list[str], BeforeValidator(lambda names: [names] if isinstance(names, str) else names)]
 Ends = Annotated[tuple[float, float], Field(strict=False), AfterValidator(_ordered)]
 
 
@@ -108,8 +102,8 @@ class Request(Table):
 
     @property
     def has_rounds(self) -> bool:
-        """Whether "round" and "time" are possible x-axes."""
-        return self.kind not in (*_OF_CVS, "table", "effects")
+        """Whether "round" and "time" are possible x-axes; stored results do not say when a CV had which value."""
+        return self.kind not in ("sojourn", "delay", "table", "effects")
 
     @property
     def has_band(self) -> bool:
@@ -121,6 +115,11 @@ class Request(Table):
         """The same request for the measure itself, if this one is for a table or effects."""
         return self.model_copy(update={"kind": self.measure}) if self.kind in ("table", "effects") else self
 
+    @property
+    def needs_learning(self) -> bool:
+        """Whether the measure is about the model."""
+        return self.measured.kind in ("accuracy", "loss", "failure-rate")
+
 
 _LINES = {"kind", "labels", "lines", "band", "compare_to", "detect"}
 _OF_KIND = {"table": _LINES | {"rows", "measure"}, "effects": {"kind", "labels", "measure", "band", "title"}}
@@ -130,12 +129,19 @@ _OF_MEASURE = {"failure-rate": {"threshold"}, "p_suc": {"count"}}
 
 def request_from(table: Mapping[str, Any]) -> Request:
     """Parse a [figure] table and fill in all defaults; raises an ExperimentError with one sentence per problem."""
+    known = list(Request.model_fields)
+    problems = [
+        f"figure.{key} is not a known key of [figure]; the nearest is figure.{nearest(key, known)}."
+        for key in table
+        if key not in known
+    ]
     try:
-        request = Request.model_validate(dict(table))
+        request = Request.model_validate({key: value for key, value in table.items() if key in known})
+        problems += () if problems else _conflicts(request)
     except ValidationError as error:
-        raise ExperimentError([*_problems(error)]) from None
-    if conflicts := [*_conflicts(request)]:
-        raise ExperimentError(conflicts)
+        problems += complaints_about({**problem, "loc": ("figure", *problem["loc"])} for problem in error.errors())
+    if problems:
+        raise ExperimentError(problems)
     return request
 
 
@@ -144,22 +150,12 @@ def nearest(word: str, known: list[str]) -> str:
     return get_close_matches(word, known, n=1, cutoff=0.0)[0]
 
 
-def _problems(error: ValidationError) -> Iterator[str]:
-    """Pydantic's errors as sentences."""
-    unknown = [str(problem["loc"][0]) for problem in error.errors() if problem["type"] == "extra_forbidden"]
-    for key in unknown:
-        known = nearest(key, list(Request.model_fields))
-        yield f"figure.{key} is not a known key of [figure]; the nearest is figure.{known}."
-    others = (problem for problem in error.errors() if problem["type"] != "extra_forbidden")
-    yield from complaints_about({**problem, "loc": ("figure", *problem["loc"])} for problem in others)
-
-
 def _conflicts(request: Request) -> Iterator[str]:
     """Keys that have no effect or contradict each other, as sentences."""
     used = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
     for key in sorted(request.model_fields_set - used):
         yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
-    if request.kind in ("table", "effects"):
+    if request.kind in _OF_KIND:
         return
     if "band" in request.model_fields_set and not request.has_band:
         yield "figure.band has no effect on the failures of a round, which are 0 or 1: remove it."
@@ -172,11 +168,11 @@ def _conflicts(request: Request) -> Iterator[str]:
     scalable = request.kind != "p_suc" if request.is_distribution else request.against_key and not request.has_bars
     if "x_scale" in request.model_fields_set and not scalable:
         yield f'figure.x_scale has no effect with figure.kind = "{request.kind}" and this figure.x: remove it.'
+    if request.x_scale == "log" and request.x_range and request.x_range[0] <= 0:
+        yield "figure.x_range must begin above 0, because its axis is logarithmic: change it."
     for line, values in request.reference.items():
         if len(values) != len(request.marks):
             yield (
                 f"figure.reference: {line!r} has {len(values)} values, but figure.marks has {len(request.marks)}: "
                 "write one value for each mark, and nan where there is none."
             )
-    if request.x_scale == "log" and request.x_range and request.x_range[0] <= 0:
-        yield f"figure.x_range begins at {request.x_range[0]:g}, but a logarithmic axis must begin above 0: change it."

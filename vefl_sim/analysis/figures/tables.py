@@ -1,16 +1,15 @@
-"""A table of one number per run, as in the paper's Table I: as CSV, Markdown and LaTeX."""
+"""Tables in Markdown and LaTeX, and the table of one number per run, as in the paper's Table I."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from vefl_sim.analysis.figures.curves import band_for, band_text, band_words, numbers, with_band
+from vefl_sim.analysis.figures.chart import Chart, band_text, band_words
 from vefl_sim.analysis.figures.layout import Group
-from vefl_sim.analysis.figures.measures import decimals, measure_of, metric_in
+from vefl_sim.analysis.figures.measures import decimals
 from vefl_sim.analysis.figures.names import formulas
-from vefl_sim.analysis.figures.request import Request
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.paired import difference
 
@@ -21,120 +20,92 @@ _LATEX = {
     "×": r"$\times$", "−": "$-$", "≤": r"$\le$", "≥": r"$\ge$",
 }  # fmt: skip
 _COMMENT = str.maketrans({"±": "+-", "×": "x", "–": "-", "→": "->"})
-Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table of numbers: its cells as rows, and their texts in Markdown by row and column."""
+class Table:
+    """A table of texts; **bold** as in Markdown."""
 
-    headings: tuple[str, ...]  # of the columns that name a row
-    columns: tuple[str, ...]
-    cells: pd.DataFrame  # one row per cell
-    texts: Mapping[tuple[str, ...], Mapping[str, str]]
-    note: str  # what the cells are, and what bold means
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int  # columns on the left that name a row
+    note: str  # what the cells are
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        return f"{markdown_table([*self.headings, *self.columns], self._rows())}\n{self.note}.\n"
+        rows = (self.head, *self.rows)
+        first, *lines = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+        return "\n".join([first, "|" + "---|" * len(self.head), *lines]) + f"\n\n{self.note}\n"
 
     def latex(self) -> str:
-        """The table as a LaTeX tabular."""
-        names = len(self.headings)
-        rows = [[*map(latex_text, row[:names]), *map(_latex_number, row[names:])] for row in self._rows()]
-        head = [latex_text(name) for name in (*self.headings, *self.columns)]
-        return latex_table(head, rows, names, self.note + ".")
+        """A tabular for the package booktabs, with the note as a comment.
 
-    def _rows(self) -> list[list[str]]:
-        return [[*names, *(own.get(column, "–") for column in self.columns)] for names, own in self.texts.items()]
+        A name that repeats from row to row is written once; with several columns of names, a line separates the groups
+        of the first.
+        """
+        lines = [
+            rf"% needs \usepackage{{booktabs}}; {self.note.translate(_COMMENT)}",
+            rf"\begin{{tabular}}{{{'l' * self.names + 'c' * (len(self.head) - self.names)}}}",
+            r"\toprule",
+            " & ".join(map(latex_text, self.head)) + r" \\",
+            r"\midrule",
+        ]
+        before: Sequence[str] = ()
+        for row in self.rows:
+            if before and self.names > 1 and row[0] not in ("", before[0]):
+                lines.append(r"\midrule")
+            repeated = [place < self.names and row[: place + 1] == before[: place + 1] for place in range(len(row))]
+            cells = ["" if again else latex_text(cell) for cell, again in zip(row, repeated, strict=True)]
+            lines.append(" & ".join(cells) + r" \\")
+            before = row
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def grid(groups: Sequence[Group], headings: Sequence[str], request: Request) -> Grid:
-    """Build the table: its rows are the panels of the groups, its columns their lines."""
-    measure = measure_of(request.measure, metric_in(run for group in groups for run in group.runs.values()))
-    bands = [_band(group, groups, request) for group in groups]
-    rows = [[group for group in groups if group.row == row] for row in dict.fromkeys(group.row for group in groups)]
-    best = [_best(row, request, measure.lower_is_better) for row in rows]
-    digits = decimals((band["mean"] for band in bands), measure.digits)
-    cells = []
-    texts: dict[tuple[str, ...], dict[str, str]] = {}
-    for group, band in zip(groups, bands, strict=True):
-        seeds, is_best = len(numbers(group, request)), any(group is own for own in best)
-        names = dict(zip(headings, group.row, strict=True))
-        cells.append(names | {"line": group.line} | band.to_dict() | {"seeds": seeds, "best": is_best})
-        mean = f"{band['mean']:.{digits}f}"
-        count = "" if seeds == len(group.points) else f"({seeds} of {len(group.points)})"
-        text = [f"**{mean}**" if is_best else mean, band_text(band, request.band, digits, "± "), count]
-        texts.setdefault(group.row, {})[group.line] = " ".join(filter(None, text)) if seeds else "–"
-    note = (
-        f"{measure.number}: mean{band_words(request)} over seeds; bold: the best of a row (of constrained schemes), "
-        "if the 95 % confidence interval of its difference to the next best, paired by seed, excludes 0"
+def latex_text(text: str) -> str:
+    """Escape text for LaTeX, with symbols as formulas and **bold** text."""
+    escaped = "".join(
+        f"${piece}$" if is_formula else "".join(_LATEX.get(sign, sign) for sign in piece)
+        for piece, is_formula in formulas(text)
     )
-    columns = tuple(dict.fromkeys(group.line for group in groups))
-    return Grid(tuple(headings), columns, pd.DataFrame(cells), texts, note)
+    return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", escaped)
 
 
-def _band(group: Group, groups: Sequence[Group], request: Request) -> pd.Series:
-    """The mean of a cell with its band; NaN if it has no values."""
-    band, reference = band_for(group, groups, request)
-    compared = None if reference is None else numbers(reference, request).to_frame().T
-    return with_band(numbers(group, request).to_frame().T, band, compared).iloc[0]
+def grid(chart: Chart, headings: Sequence[str]) -> tuple[pd.DataFrame, Table]:
+    """The cells, one row each, and the table: its rows are the panels of the chart, its columns the lines."""
+    best = [place for row in dict.fromkeys(group.row for group in chart.groups) for place in _best(chart, row)]
+    digits = decimals(chart.rows["mean"], chart.measure.digits)
+    cells, texts = [], {}
+    for place, (group, (_, row)) in enumerate(zip(chart.groups, chart.rows.iterrows(), strict=True)):
+        names = dict(zip(headings, group.row, strict=True)) | {"line": group.line}
+        cells.append(names | row[["mean", "std", "low", "high", "seeds"]].to_dict() | {"best": place in best})
+        mean = f"{row['mean']:.{digits}f}".replace("-", "−")
+        count = "" if row["seeds"] == len(group.points) else f"({row['seeds']} of {len(group.points)})"
+        band = band_text(row, chart.request.band, digits, "± ")
+        text = " ".join(filter(None, [f"**{mean}**" if place in best else mean, band, count]))
+        texts[group.row, group.line] = text if row["seeds"] else "–"
+    note = (
+        f"{chart.measure.number}: mean{band_words(chart.request)} over seeds; bold: the best of a row (of constrained "
+        "schemes), if the 95 % confidence interval of its difference to the next best, paired by seed, excludes 0."
+    )
+    rows = [
+        [*row, *(texts.get((row, line), "–") for line in chart.lines)] for row in dict.fromkeys(row for row, _ in texts)
+    ]
+    return pd.DataFrame(cells), Table([*headings, *chart.lines], rows, len(headings), note)
 
 
-def _best(row: Sequence[Group], request: Request, lower_is_better: bool) -> Group | None:
+def _best(chart: Chart, row: tuple[str, ...]) -> list[int]:
     """The best constrained scheme of a row, if it is better than the next best beyond its confidence interval."""
-    rivals = [group for group in row if _is_constrained(group) and len(numbers(group, request))]
-    rivals.sort(key=lambda group: numbers(group, request).mean(), reverse=not lower_is_better)
+    numbers, lower = chart.numbers, chart.measure.lower_is_better
+    own = (place for place, group in enumerate(chart.groups) if group.row == row and _is_constrained(group))
+    rivals = sorted((place for place in own if len(numbers[place])), key=lambda place: numbers[place].mean())
     if len(rivals) < 2:
-        return None
-    paired = difference(numbers(rivals[0], request), numbers(rivals[1], request))  # of the seeds that both have
-    return rivals[0] if paired["differs"] and (paired["difference"] < 0) == lower_is_better else None
+        return []
+    first, second = rivals[:2] if lower else rivals[:-3:-1]
+    paired = difference(numbers[first], numbers[second])  # of the seeds that both have
+    return [first] if paired["differs"] and (paired["difference"] < 0) == lower else []
 
 
 def _is_constrained(group: Group) -> bool:
     """Whether the scheme is limited by the resources of the CVs and the network."""
     scheme = group.points[0].experiment.scheme
     return scheme.constrained and not declaration("scheme.kind", scheme.kind, "trains_centrally", False)
-
-
-def _latex_number(text: str) -> str:
-    bold = re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text.replace("–", "--").replace("±", r"$\pm$"))
-    return re.sub(r"(?<![-\d])-(?=\d)", "$-$", bold)
-
-
-def markdown_table(head: Sequence[str], rows: Rows) -> str:
-    """A table in Markdown."""
-    first, *lines = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows))
-    return "\n".join([first, "|" + "---|" * len(head), *lines]) + "\n"
-
-
-def latex_table(head: Sequence[str], rows: Rows, names: int, note: str) -> str:
-    """A tabular for the package booktabs; its cells are LaTeX, and the first `names` columns are left-aligned.
-
-    A name that repeats from row to row is written once; with several columns of names, a line separates the groups of
-    the first. The note is a comment.
-    """
-    lines = [
-        rf"% needs \usepackage{{booktabs}}; {note.translate(_COMMENT)}",
-        rf"\begin{{tabular}}{{{'l' * names + 'c' * (len(head) - names)}}}",
-        r"\toprule",
-        " & ".join(head) + r" \\",
-        r"\midrule",
-    ]
-    before: Sequence[str] = ()
-    for row in rows:
-        own = row[:names]
-        if before and names > 1 and own[0] != before[0]:
-            lines.append(r"\midrule")
-        shown = ["" if own[: i + 1] == before[: i + 1] else name for i, name in enumerate(own)]
-        lines.append(" & ".join([*shown, *row[names:]]) + r" \\")
-        before = own
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def latex_text(text: str) -> str:
-    """Escape text for LaTeX, and write symbols as formulas."""
-    return "".join(
-        f"${piece}$" if is_formula else "".join(_LATEX.get(sign, sign) for sign in piece)
-        for piece, is_formula in formulas(text)
-    )

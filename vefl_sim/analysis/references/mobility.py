@@ -13,8 +13,7 @@ from vefl_sim.analysis.references.sheet import Check
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, RunTable
-from vefl_sim.experiment.traffic_tables import MobilityTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RunTable
 from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_of, sojourn_bound_s
 from vefl_sim.mobility.idm import IdmParams, follow
 from vefl_sim.mobility.scene import Mobility

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from vefl_sim.analysis.events import Order, orders_in, outcome_of
-from vefl_sim.analysis.grants import GrantCounts
 from vefl_sim.analysis.report.source import Source
+from vefl_sim.analysis.summary import GrantCounts
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.models import ConfusionMatrix, read_confusion
@@ -61,10 +62,7 @@ def decisions_of(source: Source) -> dict[str, Any]:
         if row["state"] in ("lost", "ineligible"):
             reasons[row["round"]][f"{row['state']}/{row['reason']}"] += 1
     numbers = [row["round"] for row in source.rounds]
-    return {
-        "states": [dict(states[number]) for number in numbers],
-        "reasons": [dict(reasons[number]) for number in numbers],
-    }
+    return {"states": [states[number] for number in numbers], "reasons": [reasons[number] for number in numbers]}
 
 
 def orders_of(source: Source) -> Columns:
@@ -206,14 +204,10 @@ def _bins(states: Sequence[str], values: Sequence[float], edges: np.ndarray) -> 
 
 def confusion_of(source: Source) -> ConfusionMatrix | None:
     """The confusion matrix of the last evaluation, with a name for each class, if the run has one that can be read."""
-    try:
-        matrix = read_confusion(source.run.path)
-    except RunNotFound:
-        return None
-    if matrix is None:
-        return None
-    classes = [str(number) for number in range(len(matrix.counts))] if matrix.classes is None else matrix.classes
-    return replace(matrix, classes=[name[:60] for name in classes])
+    with suppress(RunNotFound):
+        if matrix := read_confusion(source.run.path):
+            return replace(matrix, classes=[str(name)[:60] for name in matrix.classes or range(len(matrix.counts))])
+    return None
 
 
 def _ms(time_ns: int | None) -> Any:

@@ -1,4 +1,4 @@
-"""What the top of a page says: the run in one sentence, warnings, key figures, and keys that are not the defaults."""
+"""What a page says in words: the run in one sentence, key figures, changed keys, warnings, and where it comes from."""
 
 import shlex
 from collections import Counter
@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vefl_sim.analysis.reasons import in_words, why_nobody
+from vefl_sim.analysis.report.document import html, pairs, table
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.core.errors import NotResumable
+from vefl_sim.core.errors import NotResumable, printable
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import declaration, is_part
-from vefl_sim.learning.metric import Metric
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.totals import energy_text
 
@@ -21,6 +20,12 @@ _OVERRUNS = {
     "vehicle_cost": "CV charged more than planned",
     "deadline": "upload ended after its deadline",
     "round_cost": "round cost more than its budget",
+}
+_PARTS = {
+    "plan": "planning the rounds",
+    "train": "local training",
+    "evaluate": "evaluating the model",
+    "checkpoint": "writing checkpoints",
 }
 _FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or lost grants, are worth a warning
 
@@ -35,75 +40,43 @@ class Figure(NamedTuple):
 
 def sentence(source: Source) -> str:
     """Scheme, data, seed, rounds, and what came out, in one sentence."""
-    experiment, summary = source.experiment, source.summary
+    experiment, done, unit = source.experiment, len(source.rounds), source.unit
     what = f"{scheme_name(experiment)} on {data_name(experiment)}, seed {experiment.run.seed}"
-    if not source.rounds:
+    if not done:
         return f"{what}: no round has been recorded yet."
-    done = summary.get("rounds", 0)
-    unit = source.unit
     rounds = f"{done} {unit}s" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}s"
-    parts = [*_results(source)]
-    end = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+    end = " and ".join(_results(source))
     return f"{what[0].upper()}{what[1:]}: in {rounds} ({source.end_s:,.0f} s of simulated time) {end}."
 
 
 def _results(source: Source) -> Iterator[str]:
-    summary = source.summary
-    if (last := source.metric.of_summary("last", summary)) is not None:
-        yield f"the model reached {_reached(source.metric, last)} on the test set"
+    metric = source.metric
+    if (last := metric.of_summary("last", source.summary)) is not None:
+        yield f"the final {metric.name} on the test set was {metric.short_text(last)}"
     elif source.experiment.learning.kind == "none":
         yield "nothing was learnt (only the network was simulated)"
     if not source.trains_centrally:
-        ordered, delivered = summary.get("updates_ordered", 0), summary.get("updates_delivered", 0)
-        yield f"{delivered:,} of {ordered:,} ordered updates arrived"
-        used = energy_text(summary.get("energy_j", 0.0))
-        yield f"the CVs were paid {_amount(summary.get('cost', 0))} and used {used}"
-    yield audit(source)
-
-
-def _reached(metric: Metric, value: float) -> str:
-    """The value of a metric in a sentence."""
-    text = metric.short_text(value)
-    return f"{text} {metric.name}" if metric.is_share else f"{_article(metric.name)} {metric.name} of {text}"
-
-
-def _article(name: str) -> str:
-    """The article before a name; abbreviations are spelt out."""
-    return "an" if name[0] in "aeiou" or name in ("rmse", "mse", "mae") else "a"
-
-
-def audit(source: Source) -> str:
-    """What the audit of the run found, as a clause."""
-    summary = source.summary
-    if "plans_audited" not in summary:
-        return "the audit has no result yet"
-    if not summary["plans_audited"]:
-        return "there were no constraints to audit"
-    if broken := sum(summary.get("plan_breaches", {}).values()):
-        return f"the audit found broken constraints ({broken})"
-    return f"the audit of {summary['plans_audited']:,} plans and {summary.get('slots_audited', 0):,} slots passed"
+        yield f"{source.total('delivered'):,} of {source.total('ordered'):,} ordered updates arrived"
 
 
 def figures(source: Source) -> Iterator[Figure]:
     """The key figures, to be shown large."""
-    summary, rounds = source.summary, source.rounds
+    summary, rounds, metric = source.summary, source.rounds, source.metric
     if not rounds:
         return
-    metric = source.metric
     if (last := metric.of_summary("last", summary)) is not None:
         best = metric.of_summary("best", summary)
         yield Figure(f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}")
     if source.trains_centrally:
         yield Figure("rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated")
         return
-    ordered, delivered = summary.get("updates_ordered", 0), summary.get("updates_delivered", 0)
-    lost = ordered - delivered
-    yield Figure("delivered", f"{delivered / ordered:.1%}" if ordered else "–", f"{lost:,} of {ordered:,} lost")
-    budget = source.experiment.vefl.budget * len(rounds)
+    ordered, delivered = source.total("ordered"), source.total("delivered")
+    share = f"{delivered / ordered:.1%}" if ordered else "–"
+    yield Figure("delivered", share, f"{ordered - delivered:,} of {ordered:,} lost")
+    paid, budget = source.total("cost"), source.experiment.vefl.budget * len(rounds)
     limited = source.experiment.scheme.constrained and budget > 0
-    paid = float(summary.get("cost", 0.0))
     yield Figure("paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
-    joules = float(summary.get("energy_j", 0.0))
+    joules = source.total("energy_j")
     each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
     yield Figure("energy", energy_text(joules), each)
     if grants := source.grants:
@@ -127,14 +100,7 @@ def _verdict(summary: dict[str, Any]) -> tuple[str, str]:
 def scheme_name(experiment: Experiment) -> str:
     """The scheme as the paper writes it."""
     name = _label("scheme.kind", experiment.scheme.kind)
-    return (
-        name if experiment.scheme.constrained or "constrained" not in _used(experiment) else f"{name} (unconstrained)"
-    )
-
-
-def _used(experiment: Experiment) -> set[str]:
-    """Keys of [scheme] with a value other than the default."""
-    return {name for name, value in experiment.scheme if value != type(experiment.scheme).model_fields[name].default}
+    return name if experiment.scheme.constrained else f"{name} (unconstrained)"
 
 
 def data_name(experiment: Experiment) -> str:
@@ -146,23 +112,18 @@ def data_name(experiment: Experiment) -> str:
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
     """Key, value and default of every key whose value differs from its default."""
-    for table_name, table in experiment:
-        for name, field in type(table).model_fields.items():
-            value, default = getattr(table, name), field.get_default()
-            if f"{table_name}.{name}" == "run.name" or value is None or value == default:
-                continue
-            if default is None:
-                default = _implied(experiment, f"{table_name}.{name}")
-            if value != default:
-                yield f"{table_name}.{name}", _shown(value), _shown(default)
+    for table_name, keys in experiment:
+        for name, field in type(keys).model_fields.items():
+            key, value = f"{table_name}.{name}", getattr(keys, name)
+            default = _implied(experiment, key) if field.default is None else field.get_default()
+            if key != "run.name" and value is not None and value != default:
+                yield key, _shown(value), _shown(default)
 
 
 def _implied(experiment: Experiment, key: str) -> Any:
     """What a run uses for a key whose default is to have no value, or words for it."""
-    if key in ("data.train_samples", "data.test_samples"):
-        kind = experiment.data.kind
-        own = None if is_part(kind) else declaration("data.kind", kind, key.partition(".")[2], None)
-        return own or "all"
+    if key in ("data.train_samples", "data.test_samples") and not is_part(experiment.data.kind):
+        return declaration("data.kind", experiment.data.kind, key.partition(".")[2], None) or "all"
     return {"run.duration_s": 2000.0, "traffic.mean_in_coverage": 35.0}.get(key, "not given")
 
 
@@ -179,7 +140,7 @@ def _shown(value: Any) -> str:
 
 def _label(key: str, value: str) -> str:
     """The name of a built-in kind; a user-defined part is not loaded."""
-    return value if is_part(value) or key not in FAMILIES else str(declaration(key, value, "label", None) or value)
+    return value if is_part(value) else str(declaration(key, value, "label", None) or value)
 
 
 class Caution(NamedTuple):
@@ -205,9 +166,9 @@ def cautions(source: Source) -> Iterator[Caution]:
 
 def _incomplete(source: Source) -> Iterator[Caution]:
     resume = f"python -m vefl_sim resume {shlex.quote(str(source.run.path))}"
-    rounds = len(source.rounds)
-    recorded = f"This page shows what is recorded, up to {source.unit} {rounds}."
-    shown = recorded if rounds else "No round is recorded yet."
+    shown = "No round is recorded yet."
+    if source.rounds:
+        shown = f"This page shows what is recorded, up to {source.unit} {len(source.rounds)}."
     if source.state == "failed":
         yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
     elif source.state == "unfinished":
@@ -257,8 +218,7 @@ def _limits(source: Source) -> Iterator[Caution]:
     if overruns := {name: number for name, number in summary.get("overruns", {}).items() if number}:
         text = "; ".join(f"{number:,} × {_OVERRUNS.get(name, name)}" for name, number in overruns.items())
         yield Caution("warn", "Planned worst cases were exceeded", f"{text}.")
-    budget = experiment.vefl.budget * len(source.rounds)
-    paid = sum(row["cost"] or 0.0 for row in source.rounds)
+    budget, paid = experiment.vefl.budget * len(source.rounds), source.total("cost")
     if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
         mean = paid / len(source.rounds)
         text = f"On average {mean:,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per {source.unit}."
@@ -274,3 +234,57 @@ def _origin(source: Source) -> Iterator[Caution]:
     if not source.run.is_checked:
         text = "The run has recorded no digests of them, which would show whether they were changed afterwards."
         yield Caution("note", "The tables are not checked", text)
+
+
+def provenance_html(source: Source) -> str:
+    """Everything that identifies the run, and its wall time by part."""
+    commands = "\n".join(commands_of(source))
+    return (
+        f"<div class='columns'><div><h3>Identity</h3>{pairs(_identity(source))}</div>"
+        f"<div><h3>Wall time</h3>{_times(source)}</div></div>"
+        f"<h3>To repeat it</h3><pre><code>{html(commands)}</code></pre>"
+        f"<details><summary>Versions of Python and libraries</summary><div>{pairs(_versions(source))}</div></details>"
+    )
+
+
+def commands_of(source: Source) -> Iterator[str]:
+    """The commands that repeat the run, as it was started and from its own directory."""
+    path = shlex.quote(str(source.run.path))
+    settings = source.versions.get("set", [])
+    chosen = [f"--set {shlex.quote(str(setting))}" for setting in settings] if isinstance(settings, list) else []
+    if chosen:
+        yield f"# started with the options {printable(' '.join(chosen))}"  # one line: none of it can become a command
+    yield f"python -m vefl_sim {path}/resolved.toml --fresh    # the same content digest"
+    yield f"python -m vefl_sim verify {path}"
+
+
+def _identity(source: Source) -> Iterator[tuple[str, object]]:
+    yield "run", source.run.path.name
+    yield "state", source.state
+    yield "content digest", source.summary.get("content_digest") or "none before the run is done"
+    yield "configuration digest", source.versions.get("configuration", "unknown")
+    yield "seed", source.experiment.run.seed
+    for name, digest in dict(source.versions.get("parts", {})).items():
+        yield f"part {name}", digest
+
+
+def _versions(source: Source) -> Iterator[tuple[str, object]]:
+    versions = source.versions
+    for name in ("python", "machine", "vefl_sim source"):
+        yield name, versions.get(name, "unknown")
+    yield from dict(versions.get("packages", {})).items()
+
+
+def _times(source: Source) -> str:
+    """Wall-clock seconds of each part of the run, with the rest."""
+    timings, summary = source.table("timings"), source.summary
+    rounds_s, prepare_s = float(summary.get("wall_s") or 0.0), float(summary.get("prepare_s") or 0.0)
+    if not rounds_s:
+        return "<p>Not recorded.</p>"
+    by_part = {} if timings is None else timings.groupby("what")["wall_s"].sum().to_dict()
+    rest_s = max(rounds_s - sum(by_part.values()), 0.0)
+    parts = {"preparing traffic, data and model": prepare_s}
+    parts |= {_PARTS.get(str(what), str(what)): seconds for what, seconds in by_part.items()}
+    parts |= {"network, compilation and the rest": rest_s, "together": rounds_s + prepare_s}
+    rows = [(name, f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
+    return table(("part", "wall time", "share"), rows, label="Wall time by part")

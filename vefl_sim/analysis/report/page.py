@@ -1,22 +1,18 @@
 """The report page of one run."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.analysis.reasons import REASONS
+from vefl_sim.analysis.reasons import REASONS, TERMS, in_words
 from vefl_sim.analysis.report import data
-from vefl_sim.analysis.report.document import Document, Section, asset
-from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, sentence
-from vefl_sim.analysis.report.markup import fold, html
-from vefl_sim.analysis.report.provenance import provenance_html
+from vefl_sim.analysis.report.document import Document, Section, asset, fold, html
+from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, provenance_html, sentence
+from vefl_sim.analysis.report.map import TOLERANCE_M, Track, bounds_of, streets_of, tracks_of
 from vefl_sim.analysis.report.source import Source
-from vefl_sim.analysis.report.stories import stories_section
-from vefl_sim.analysis.report.streets import bounds_of, streets_of
-from vefl_sim.analysis.report.tracks import TOLERANCE_M, Track, tracks_of
-from vefl_sim.analysis.terms import TERMS
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
 from vefl_sim.core.files import write_text
@@ -27,6 +23,7 @@ _SCRIPTS = (
     *("data.js", "svg.js", "download.js", "terms.js", "states.js", "curves.js", "funnel.js", "cars.js", "clock.js"),
     *("strip.js", "map.js", "panel.js", "timeline.js", "shares.js", "confusion.js", "main.js"),
 )
+_STORIES = 10  # losses or closest calls
 _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 14,000
 
 
@@ -72,6 +69,11 @@ def _header(source: Source) -> str:
         f"<span class='note'>{html(f.note)}</span></div>"
         for f in figures(source)
     )
+    warnings = "".join(
+        f"<li class='{html(level)}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in cautions(source)
+    )
+    if warnings:
+        warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{warnings}</ul>"
     keys = [*changed_keys(source.experiment)]
     listed = "".join(
         f"<li><code>{html(key)}</code> = <b>{html(value)}</b> <span class='default'>{html(default)}</span></li>"
@@ -82,16 +84,9 @@ def _header(source: Source) -> str:
     return (
         f"<p class='eyebrow'>vefl_sim report <span>{digest}</span></p><h1>{name}</h1>"
         f"<p class='sentence' id='sentence'>{html(sentence(source))}</p>"
-        f"{_warnings(source)}<div class='tiles'>{tiles}</div>"
+        f"{warnings}<div class='tiles'>{tiles}</div>"
         f"{fold(changed, f'<ul class=keys>{listed}</ul>', is_open=len(keys) <= 20)}"
     )
-
-
-def _warnings(source: Source) -> str:
-    items = "".join(
-        f"<li class='{html(level)}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in cautions(source)
-    )
-    return f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
 
 
 def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
@@ -114,9 +109,56 @@ def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[S
     yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
     notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
     yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
-    yield stories_section(source)
+    yield _stories(source)
     lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
     yield Section("shares", "Participation", asset("shares.html"), lead)
+
+
+def _stories(source: Source) -> Section:
+    """The ten lost updates for which most was paid; if none was lost, the ten with the least time to spare.
+
+    Each can be opened to read why, and shown on the map, which opens with the first.
+    """
+    orders = [order for order in data.all_orders(source) if order["state"] in ("delivered", "lost")]
+    if lost := [order for order in orders if order["state"] == "lost"]:
+        lost.sort(key=lambda order: (-(order["paid"] or 0.0), order["round"], order["cv"]))
+        which = (
+            f"The {_STORIES} costliest of {len(lost):,} lost updates" if len(lost) > _STORIES else "All lost updates"
+        )
+        title, lead, chosen = "Worst losses", f"{which}, by what was paid for them.", lost[:_STORIES]
+    else:
+        orders.sort(key=lambda order: (_spare_ms(order), -(order["slots"] or 0), order["round"], order["cv"]))
+        title, lead, chosen = "Closest calls", "No update was lost.", orders[:_STORIES]
+        lead += " These had the least time left before their deadline." * bool(orders)
+    items = "".join(_story(source, order) for order in chosen)
+    return Section("losses", title, f"<ol class='losses'>{items}</ol>" if items else "", lead)
+
+
+def _story(source: Source, order: dict[str, Any]) -> str:
+    """How an order ended, with the text of `trace --why`, which is empty for a round that the trace does not have."""
+    explanations, cv, round_, spare_ms = source.explanations, order["cv"], order["round"], _spare_ms(order)
+    facts = [f"paid {order['paid'] or 0.0:,.2f}", f"{order['joules'] or 0.0:,.2f} J"]
+    if order["state"] == "lost":
+        outcome, bits = in_words(order["reason"]), (order["bits"] or 0.0) + (order["left"] or 0.0)
+        facts.append(f"{min((order['bits'] or 0.0) / bits, 0.999) if bits else 0.0:.1%} sent")
+    elif math.isinf(spare_ms):
+        outcome = "delivered, without a deadline"
+    elif spare_ms < source.experiment.slots.slot_ns / 1e6:
+        outcome = "delivered in the last slot before its deadline"
+    else:
+        outcome = f"delivered {spare_ms:,.1f} ms before its deadline"
+    why = explanations.why(cv, round_) if round_ in explanations.started else []
+    lines = "".join(f"<p class='why'>{html(line)}</p>" for line in why)
+    place = f'data-cv="{html(cv)}" data-time="{round(order["ended"])}" data-round="{html(round_)}"'
+    show = f'<button type="button" data-action="jump" {place}>Show on the map</button>'
+    who = f"<span class='who'>CV {html(cv)}, {source.unit} {html(round_)}</span>"
+    shown = "".join(f"<span>{html(fact)}</span>" for fact in facts)
+    return f"<li>{fold(f'{who} <span>{html(outcome)}</span><span class=facts>{shown}</span>', lines + show)}</li>"
+
+
+def _spare_ms(order: dict[str, Any]) -> float:
+    """Time between the end of an upload and its deadline."""
+    return math.inf if order["deadline"] is None else float(order["deadline"] - order["ended"])
 
 
 def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:

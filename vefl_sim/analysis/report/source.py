@@ -1,6 +1,5 @@
 """What a page reads from a run directory, which may come from a stranger: each table once, bounded, and checked."""
 
-import math
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from vefl_sim.analysis.events import rows_of
-from vefl_sim.analysis.grants import GrantCounts, grants_by_round
+from vefl_sim.analysis.summary import GrantCounts
 from vefl_sim.analysis.why import Explanations
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
@@ -38,27 +37,8 @@ class Source:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The figures of the run; empty before the first round.
-
-        Of a run that is not done, its tables are counted: a failed one may have saved rounds after its checkpoint.
-        """
-        recorded = self.run.summary
-        return recorded if self.run.is_done else recorded | self._counted()
-
-    def _counted(self) -> dict[str, Any]:
-        rounds, learnt = self.rounds, dict[str, float]()
-        if not rounds:
-            return {}
-        for column, best in (("accuracy", max), ("loss", min)):
-            if values := [row[column] for row in rounds if row[column] is not None and math.isfinite(row[column])]:
-                learnt |= {f"last_{column}": values[-1], f"best_{column}": best(values)}
-        return learnt | {
-            "rounds": len(rounds),
-            "updates_ordered": sum(row["ordered"] for row in rounds),
-            "updates_delivered": sum(row["delivered"] for row in rounds),
-            "cost": sum(row["cost"] or 0.0 for row in rounds),
-            "energy_j": sum(row["energy_j"] or 0.0 for row in rounds),
-        }
+        """The figures of the run, or of one that is not done up to its last checkpoint; empty before the first."""
+        return self.run.summary
 
     @cached_property
     def metric(self) -> Metric:
@@ -83,7 +63,7 @@ class Source:
     def _main_table(self, name: str) -> pd.DataFrame:
         """A table that every run has once it has a checkpoint; before, it is empty."""
         table = self.table(name)
-        if table is None and (self.run.is_done or self.run.summary):
+        if table is None and (self.run.is_done or self.summary):
             return self.run.table(name)  # says what is missing
         return pd.DataFrame() if table is None else table
 
@@ -103,6 +83,10 @@ class Source:
             )
         return table
 
+    def total(self, column: str) -> float:
+        """The sum of a column of the rounds table."""
+        return sum(row[column] or 0 for row in self.rounds)
+
     @cached_property
     def grants(self) -> GrantCounts | None:
         """The grants of the whole run; None if it cannot lose any, or if no CV sent anything."""
@@ -112,17 +96,20 @@ class Source:
 
     @cached_property
     def grants_by_round(self) -> dict[int, GrantCounts]:
-        """The grants of the orders of each round that has any; empty if the run cannot lose grants."""
+        """The grants of the orders of each round that gave any; empty if the run cannot lose grants."""
         outages = self.table("outages") if self.grants else None
-        return {} if outages is None else grants_by_round(outages)
+        if outages is None:
+            return {}
+        return {
+            int(number): GrantCounts.of(outages[outages["round"] == number]) for number in outages["round"].unique()
+        }
 
     @cached_property
     def versions(self) -> dict[str, Any]:
         """What versions.json notes; empty if it cannot be read."""
-        try:
+        with suppress(NotResumable):
             return recorded_versions(self.run.path)
-        except NotResumable:
-            return {}
+        return {}
 
     @cached_property
     def failure(self) -> str | None:

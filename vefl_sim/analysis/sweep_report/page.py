@@ -1,18 +1,45 @@
 """The report page of a sweep or comparison."""
 
+import math
+import os
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from math import prod
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from vefl_sim.analysis.report.document import Document, Section
-from vefl_sim.analysis.report.markup import html, pairs
+import numpy as np
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from vefl_sim.analysis.figures.chart import CCDFS, Chart, with_band
+from vefl_sim.analysis.figures.effects import Effects, draw_effects
+from vefl_sim.analysis.figures.measures import decimals, difference_decimals, difference_texts
+from vefl_sim.analysis.figures.names import VARIANTS, axis_name, heading, legend_title
+from vefl_sim.analysis.figures.panel import STYLE, draw_chart
+from vefl_sim.analysis.report.document import Document, Section, fold, html, pairs
 from vefl_sim.analysis.report.page import NAME, write_page
-from vefl_sim.analysis.sweep_report.drawings import MAX_LINES, drawings, figures_html
-from vefl_sim.analysis.sweep_report.effects import effects_html
-from vefl_sim.analysis.sweep_report.source import SweepSource, value_text
-from vefl_sim.analysis.sweep_report.tables import differences_html, points_html, results_html
+from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
+from vefl_sim.core.errors import BadInput
+from vefl_sim.sweep.effects import Factor
+from vefl_sim.sweep.paired import seeds_sentence
 
 _MAX_VALUES = 12  # of a parameter, in the list on top
+_MAX_LINES = 12  # of a figure
+_MAX_ROWS = 1000  # in the list of runs
+_MAX_EFFECTS = 60  # rows of a table of effects
+_MAX_CELLS_PER_POINT = 10  # with more, the sweep is not a factorial
+_SIZE_IN = (4.7, 3.0)
+_STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
+"""Signs before the states of points; all others are not finished yet."""
+_NOT_DRAWN = re.compile(r'<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| id="\w+_\d+"', re.DOTALL)
+_STYLE_ATTRIBUTE = re.compile(r' style="([^"]*)"')
+_INK = re.compile(r'"(#000000|#22303c)"')
+"""Colours that are the text colour of the page, so that they can be seen on a dark one."""
 
 
 def write_sweep_report(table: Path, path: Path | None = None) -> Path:
@@ -37,24 +64,17 @@ def sweep_report(source: SweepSource, folder: Path) -> str:
 def _header(source: SweepSource) -> str:
     """The sweep in a sentence, warnings, and its parameters."""
     what = "comparison" if source.is_comparison else "sweep"
-    items = "".join(
-        f"<li class='{level}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in _warnings(source)
-    )
+    points, states = source.points, Counter(point.state for point in source.points)
+    seeds, done = len({point.seed for point in points}), states["done"]
+    count = f"all {done}" if done == len(points) else f"{done} of {len(points)}"
+    combinations = "variants" if source.is_comparison else "combinations of variants and swept values"
+    sentence = f"{len(source.groups)} {combinations}, {seeds} seed{'s' * (seeds > 1)}: {count} runs are done."
+    items = "".join(f"<li class='{level}'><b>{html(t)}.</b> {html(text)}</li>" for level, t, text in _warnings(source))
     warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
     return (
         f"<p class='eyebrow'>vefl_sim report of a {what}</p><h1>{html(source.name)}</h1>"
-        f"<p class='sentence' id='sentence'>{html(sentence(source))}</p>{warnings}{pairs(_parameters(source))}"
+        f"<p class='sentence' id='sentence'>{html(sentence)}</p>{warnings}{pairs(_parameters(source))}"
     )
-
-
-def sentence(source: SweepSource) -> str:
-    """How many points there are, and how many are done."""
-    points = source.points
-    seeds = len({point.seed for point in points})
-    done = sum(point.state == "done" for point in points)
-    count = f"all {done}" if done == len(points) else f"{done} of {len(points)}"
-    combinations = "variants" if source.is_comparison else "combinations of variants and swept values"
-    return f"{len(source.groups)} {combinations}, {seeds} seed{'s' * (seeds > 1)}: {count} runs are done."
 
 
 def _warnings(source: SweepSource) -> Iterator[tuple[str, str, str]]:
@@ -79,40 +99,182 @@ def _parameters(source: SweepSource) -> Iterator[tuple[str, object]]:
 
 
 def _sections(source: SweepSource, folder: Path) -> Iterator[Section]:
-    if len(source.by_seed.columns):
+    if source.charts:
         several = "mean over seeds ± half-width of its 95 % confidence interval"
-        yield Section("results", "Results", results_html(source), f"For each combination: {several}.")
-        if tables := "".join(differences_html(source)):
+        yield Section("results", "Results", _results(source), f"For each combination: {several}.")
+        if tables := "".join(_differences(source)):
             lead = (
                 "Paired by seed, because runs with the same seed share traffic, channels, data and first model. "
                 "<b>*</b>: the 95 % confidence interval excludes 0."
             )
             yield Section("differences", "Differences", tables, lead)
-        if effects := effects_html(source):
-            lead = (
-                "Which key matters more: the share of each key, and of its interactions, in the variance between all "
-                "runs (an analysis of variance with the seeds as blocks; the rest is how much effects differ between "
-                "seeds), and what a change of it does, averaged over the other keys and paired by seed. With ×: by how "
-                "much the second change alters the effect of the first. <b>*</b>: the 95 % confidence interval "
-                "excludes 0."
-            )
-            yield Section("effects", "Effects", effects, lead)
-        yield Section("figures", "Figures", _figures(source), "Mean and standard deviation over seeds.")
+        if effects := "".join(_effects(source)):
+            yield Section("effects", "Effects", effects, "Which key matters more.")
+        figures = f"<div class='panels two'>{''.join(_figures(source))}</div>"
+        left = f"<p class='quiet'>Figures with more than {_MAX_LINES} lines are left out.</p>"
+        figures += left * (len(source.groups) > _MAX_LINES)
+        yield Section("figures", "Figures", figures, "Mean and standard deviation over seeds.")
     lead = (
         "A run without a page gets one with <code>python -m vefl_sim report RUN</code>; then write this page again "
         "to link it."
     )
-    yield Section("runs", "Runs", points_html(source, folder), lead)
-    yield Section("origin", "Origin", pairs(_origin(source)))
+    yield Section("runs", "Runs", _points(source, folder), lead)
+    origin = [("table", source.file), ("settings", source.settings or "those of its file")]
+    yield Section("origin", "Origin", pairs([*origin, *(("version", version) for version in source.versions)]))
 
 
-def _figures(source: SweepSource) -> str:
-    left = f"<p class='quiet'>Figures with more than {MAX_LINES} lines are left out.</p>"
-    return figures_html(drawings(source)) + left * (len(source.groups) > MAX_LINES)
+def _results(source: SweepSource) -> str:
+    """One row per combination of parameters that has a finished run."""
+    columns = []
+    for chart in source.charts.values():
+        bands = [with_band(numbers.to_frame().T, "ci95").iloc[0] for numbers in chart.numbers]
+        digits = decimals((band["mean"] for band in bands), chart.measure.digits)
+        columns.append([_cell(band["mean"], band["high"] - band["mean"], digits) for band in bands])
+    rows = []
+    for (title, own), *cells in zip(source.groups.items(), *columns, strict=True):
+        done = sum(point.state == "done" for point in own)
+        count = str(done) if done == len(own) else f"{done} of {len(own)}"
+        rows += [[html(title), count, *cells]] * bool(done)
+    return _table(["", "seeds", *_measures(source)], rows, "Means over seeds")
 
 
-def _origin(source: SweepSource) -> Iterator[tuple[str, object]]:
-    yield "table", source.file
-    yield "settings", source.settings or "those of its file"
-    for version in source.versions:
-        yield "version", version
+def _cell(mean: float, half: float, digits: int) -> str:
+    interval = "" if math.isnan(half) else f" <span class='quiet'>± {half:.{digits}f}</span>"
+    return "–" if math.isnan(mean) else f"{mean:.{digits}f}{interval}"
+
+
+def _measures(source: SweepSource) -> list[str]:
+    return [chart.measure.number for chart in source.charts.values()]
+
+
+def _differences(source: SweepSource) -> Iterator[str]:
+    """For each combination of swept keys, the paired differences of the variants; without variants, to the first."""
+    charts = [*source.charts.values()]
+    judged = next((chart for chart in charts if len({*np.concatenate(chart.numbers)}) > 1), charts[0])
+    for panel, own in judged.differences.groupby("panel", sort=False):
+        by_line: list[dict[str, Any]] = []
+        for chart in charts:
+            same = chart.differences[chart.differences["panel"] == panel]
+            by_line.append({row["line"]: _difference(row, chart) for _, row in same.iterrows()})
+        rows = [[html(line), *(cells.get(line, "–") for cells in by_line)] for line in own["line"]]
+        sentence = seeds_sentence(own, judged.measure.number, settable=False)
+        yield (
+            f"<h3>{html(panel)}</h3>" * bool(panel)
+            + f"<p class='quiet'>Difference to {html(own['reference'].iloc[0])}</p>"
+            + _table(["", *_measures(source)], rows, "Differences")
+            + f"<p class='quiet'>{html(sentence)}</p>" * bool(sentence)
+        )
+
+
+def _difference(row: "pd.Series[Any]", chart: Chart) -> str:
+    text, half = difference_texts(row, difference_decimals(row, chart.measure.digits))
+    half = half.removesuffix("*")
+    interval = f" <span class='quiet'>{half}</span>" if half else ""
+    return (f"<b>{text} *</b>" if row["differs"] else text or "–").replace("-", "−") + interval
+
+
+def _effects(source: SweepSource) -> Iterator[str]:
+    """For each measure its table of effects and their picture, if the sweep is a factorial of two or more keys."""
+    keys: list[str] = []
+    for key in source.varying:  # keys that change together are one factor
+        keys += [key] * (not any(source.is_function(key, earlier) for earlier in keys))
+    if len(keys) < 2:
+        return
+    firsts = [own[0] for own in source.groups.values()]
+    seeds = [*dict.fromkeys(point.seed for point in source.points)]
+    factors, places = [], []
+    for key in keys:
+        levels = [*dict.fromkeys(point.parameters[key] for point in firsts)]
+        name = heading(VARIANTS, {}) if key == VARIANT else legend_title([key], {}) or heading(key, {})
+        factors.append(Factor(name, tuple(map(value_text, levels)), tuple(levels)))
+        places.append([levels.index(point.parameters[key]) for point in firsts])
+    if prod([*(len(factor.levels) for factor in factors), len(seeds)]) > _MAX_CELLS_PER_POINT * len(source.points):
+        yield "<p class='quiet'>Effects need all combinations of the varied keys, and the sweep has only a few.</p>"
+        return
+    for number, chart in enumerate(source.charts.values()):
+        try:
+            effects = Effects.of(chart, factors, [*zip(*places, strict=True)], seeds)
+        except BadInput as problem:
+            yield f"<p class='quiet'>{html(chart.measure.number)}: {html(problem)}</p>"
+            continue
+        if not np.ptp(effects.factorial.values):
+            yield f"<p class='quiet'>The same in all runs: {html(chart.measure.number)}.</p>"
+            continue
+        table = effects.table()
+        rows = [[*map(html, row)] for row in table.rows[:_MAX_EFFECTS]]
+        with rc_context(STYLE):
+            picture = _svg(draw_effects(effects), f"effects on {chart.measure.number}")
+        content = _table(table.head, rows, f"Effects on {chart.measure.number}")
+        content += f"<p class='quiet'>{html(table.note)}</p><figure class='curve'>{picture}</figure>"
+        yield fold(html(chart.measure.number), content, is_open=number == 0)
+
+
+def _figures(source: SweepSource) -> Iterator[str]:
+    """Measures against the first swept key, by round, and distributions, but those of too many lines."""
+    key = next((key for key in source.varying if key != VARIANT), "")
+    for kind, own in source.charts.items():
+        drawn: dict[str, Chart] = {}
+        if key:
+            drawn[f"{own.measure.number}, by {axis_name(key, {})}"] = source.chart(kind, key)
+        if kind in ("accuracy", "loss"):
+            drawn[f"{own.measure.in_round}, by round"] = source.chart(kind)
+        elif own.measure.sample and not key:
+            drawn[f"{own.measure.sample}, {'CCDF' if kind in CCDFS else 'CDF'}"] = source.chart(kind)
+        for title, chart in drawn.items():
+            if len(chart.lines) <= _MAX_LINES and len(chart.rows):
+                with rc_context(STYLE):
+                    picture = _svg(draw_chart(chart, _SIZE_IN, 8), title)
+                yield f"<figure class='curve'><h3>{html(title)}</h3>{picture}</figure>"
+
+
+def _svg(figure: Figure, title: str) -> str:
+    """A figure as SVG for a page that allows no style attributes; texts are shapes, so that none can act as markup."""
+    file = StringIO()
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": title}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = _NOT_DRAWN.sub("", text[text.index("<svg") :])
+    text = _INK.sub('"currentColor"', _STYLE_ATTRIBUTE.sub(_attributes, text))
+    text = text.replace(f'stroke="{STYLE["grid.color"]}"', 'class="grid"')
+    width, height = (72 * side for side in figure.get_size_inches())
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html(title)}" fill="currentColor" '
+        f'stroke-linejoin="round">{text[text.index(">") + 1 :]}'
+    )
+
+
+def _attributes(style: "re.Match[str]") -> str:
+    """The properties of a style attribute as attributes of their own."""
+    properties = (part.split(":", 1) for part in style[1].split(";") if ":" in part)
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in properties)
+
+
+def _points(source: SweepSource, folder: Path) -> str:
+    """One row per point with its state and, if it exists, a link from this folder to the page of its run."""
+    rows = [
+        [*(html(value_text(p.parameters[key])) for key in source.parameters), html(p.seed), *_run(p, folder)]
+        for p in source.points[:_MAX_ROWS]
+    ]
+    left = len(source.points) - _MAX_ROWS
+    note = f"<p class='quiet'>{left} more points are in {html(source.file.name)}.</p>" if left > 0 else ""
+    return _table([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
+
+
+def _run(point: PagePoint, folder: Path) -> tuple[str, str, str]:
+    """The state of a point, the name of its run directory, and a link to its page."""
+    error = f"<div class='quiet'>{html(point.error)}</div>" if point.error else ""
+    state = f"{_STATES.get(point.state, '…')} {html(point.state)}{error}"
+    name = f"<code>{html(point.name)}</code>" if point.name else "–"
+    page = point.measured.run.path / NAME if point.measured else None
+    if not page or not page.is_file():
+        return state, name, "–"
+    where = os.path.relpath(page.resolve(), folder.resolve())
+    return state, name, f'<a href="{html(quote(where))}">page</a>'
+
+
+def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+    """A table that can be scrolled sideways; the cells are HTML."""
+    top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    table = f"<table class='points'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='wide' tabindex='0' role='region' aria-label='{html(label)}'>{table}</div>"

@@ -1,7 +1,7 @@
 """What a page reads of a sweep or comparison: its points from its table, and what their runs measured."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from os.path import isdir
 from pathlib import Path
@@ -9,20 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from vefl_sim.analysis.figures.measures import BY_METRIC, metric_in, scalar
-from vefl_sim.analysis.figures.names import with_symbol
+from vefl_sim.analysis.figures.chart import Chart
+from vefl_sim.analysis.figures.layout import Group
+from vefl_sim.analysis.figures.measures import BY_METRIC, scalar
+from vefl_sim.analysis.figures.names import axis_name, legend_title, with_symbol
 from vefl_sim.analysis.figures.request import FigureKind, Request
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.errors import BadInput, VeflError, first_line, printable
 from vefl_sim.experiment.toml import read_experiment
-from vefl_sim.learning.metric import Metric
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import SEEDS
 from vefl_sim.sweep.index import INDEX, IndexEntry, read_table
-from vefl_sim.sweep.results.measurements import RunMeasurements
+from vefl_sim.sweep.results.result import RunMeasurements
 
 VARIANT = "variant"
-KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
+_KINDS: tuple[FigureKind, ...] = ("accuracy", "loss", "delivered", "p_suc", "delay", "cost", "energy")
 """The measures on a page, as kinds of figures."""
 _ORIGIN = {*asdict(IndexEntry()), "seed", "digest", "set", "version"}
 _MAX_NAME = 80  # characters of a variant or value
@@ -39,7 +40,6 @@ class PagePoint:
     state: str
     error: str = ""
     measured: RunMeasurements | None = None  # None unless it is done
-    numbers: Mapping[str, float] = field(default_factory=dict)  # by kind
 
 
 class SweepSource:
@@ -58,28 +58,23 @@ class SweepSource:
         self.settings = settings.iloc[0]
         self.others = int((settings != self.settings).sum())  # points of other settings of the same file
         self._table = table[settings == self.settings].dropna(axis=1, how="all")
-
-    @property
-    def versions(self) -> list[str]:
-        """The versions of vefl_sim, with digests of their sources, that wrote the table."""
-        return [_text(version) for version in self._table.get("version", pd.Series(dtype=str)).unique()]
+        columns = [str(name) for name in self._table.columns]
+        named = [VARIANT] if self.is_comparison else [name for name in columns if name not in _ORIGIN]
+        self.parameters = [name for name in named if name in columns]  # the variant and the swept keys
+        self.versions = [_text(version) for version in self._table.get("version", pd.Series(dtype=str)).unique()]
 
     @cached_property
-    def parameters(self) -> list[str]:
-        """The columns that distinguish points: the variant and the swept keys."""
-        columns = [str(name) for name in self._table.columns]
-        if self.is_comparison:
-            return [VARIANT] if VARIANT in columns else []
-        return [name for name in columns if name not in _ORIGIN]
+    def varying(self) -> list[str]:
+        """The parameters that are not the same for all points."""
+        return [key for key in self.parameters if self._table[key].map(_value).nunique() > 1]
 
     @property
     def choices(self) -> dict[Path, str]:
         """The run directories of the points, each with its parameters and its seed in words; the runs are not read."""
-        varying = [key for key in self.parameters if self._table[key].nunique(dropna=False) > 1]
         choices: dict[Path, str] = {}
         for row in self._table.to_dict("records"):
             name = _text(row.get("run"))
-            texts = {key: value_text(_value(row[key])) for key in varying}
+            texts = {key: value_text(_value(row[key])) for key in self.varying}
             words = [text if key == VARIANT else f"{key}={text}" for key, text in texts.items()]
             if _is_name(name) and (self._out / name / "resolved.toml").is_file():
                 choices.setdefault(self._out / name, ", ".join([*words, f"seed {_value(row.get('seed'))}"]))
@@ -88,20 +83,29 @@ class SweepSource:
     @cached_property
     def points(self) -> list[PagePoint]:
         """All points, in the order of the table; a run that several of them share is read once."""
-        read = cache(_read_run)
-        return [self._point(row, read) for row in self._table.to_dict("records")]
+        read, points = cache(_read_run), []
+        for row in self._table.to_dict("records"):
+            name, state, error = (_text(row.get(column)) for column in ("run", "status", "error"))
+            measured = None
+            if _is_name(name) and isdir(self._out / name):
+                state, fault, measured = read(self._out / name)
+                error = fault or error
+            elif state in ("done", ""):  # its directory is not here
+                state = "missing"
+            parameters = {key: _value(row[key]) for key in self.parameters}
+            points.append(PagePoint(parameters, _value(row.get("seed")), name, state, error, measured))
+        return points
 
     @cached_property
     def groups(self) -> dict[str, list[PagePoint]]:
         """The points of each combination of parameters, by its title; they differ in their seeds."""
         groups: dict[str, list[PagePoint]] = {}
         for point in self.points:
-            groups.setdefault(self.title(point), []).append(point)
+            groups.setdefault(self.title(point, self.varying), []).append(point)
         return groups
 
-    def title(self, point: PagePoint, without: frozenset[str] = frozenset()) -> str:
-        """The parameters of a point that differ between points, in words, without some of them."""
-        keys = [key for key in self.varying if key not in without]
+    def title(self, point: PagePoint, keys: list[str]) -> str:
+        """These parameters of a point in words; the name of the sweep, if there are none."""
         return ", ".join(self.label(key, point) for key in keys) or self.name
 
     def label(self, key: str, point: PagePoint) -> str:
@@ -110,50 +114,57 @@ class SweepSource:
         return text if key == VARIANT else with_symbol(key, text, {})
 
     @cached_property
-    def varying(self) -> list[str]:
-        """The parameters that are not the same for all points."""
-        return [key for key in self.parameters if len({point.parameters[key] for point in self.points}) > 1]
+    def charts(self) -> dict[FigureKind, Chart]:
+        """By measure that any run has, its numbers; lines are variants, and panels the combinations of swept keys."""
+        keys = [key for key in self.varying if key != VARIANT] if VARIANT in self.varying else []
+        lines = [VARIANT] if keys else self.varying
+        groups = [
+            Group(self.title(own[0], keys) if keys else "", self.title(own[0], lines), _runs(own))
+            for own in self.groups.values()
+        ]
+        charts = {kind: Chart(Request(kind=kind, band="ci95"), groups) for kind in _KINDS}
+        return {
+            kind: chart
+            for kind, chart in charts.items()
+            if any(map(len, chart.numbers)) and (chart.metric or kind not in BY_METRIC)
+        }
 
-    @cached_property
-    def by_seed(self) -> pd.DataFrame:
-        """One row per group and seed of the finished points, one column per measure that any of them has."""
-        done = [(title, point) for title, own in self.groups.items() for point in own if point.measured]
-        index = pd.MultiIndex.from_tuples([(title, point.seed) for title, point in done], names=["variant", "seed"])
-        table = pd.DataFrame([point.numbers for _, point in done], index=index if done else None, columns=list(KINDS))
-        known = table[~table.index.duplicated()].dropna(axis=1, how="all")
-        return known if self.metric else known.drop(columns=[kind for kind in BY_METRIC if kind in known])
+    def chart(self, kind: FigureKind, x: str = "") -> Chart:
+        """A measure by round, as a distribution, or against a swept key; keys that change with that name no line."""
+        lines = [key for key in self.varying if not x or not self.is_function(key, x)]
+        is_number = bool(x) and all(not isinstance(point.parameters[x], str) for point in self.points)
+        groups = []
+        for own in self.groups.values():
+            value = own[0].parameters[x] if x else None
+            label = self.label(x, own[0]) if x else ""
+            line = self.title(own[0], lines)
+            groups.append(Group("", line, _runs(own), label, value if is_number or not x else str(value)))
+        legend = legend_title((key for key in self.varying if key != x), {})
+        return Chart(Request(kind=kind, x=x), groups, axis_name(x, {}) if x else "", legend)
 
-    @cached_property
-    def metric(self) -> Metric | None:
-        """The metric of all finished runs that have learnt; None if there is none, or if they have different ones."""
-        return metric_in(point.measured for point in self.points if point.measured)
-
-    def _point(self, row: Mapping[Any, Any], read: "Callable[[Path], _RunRead]") -> PagePoint:
-        name, error = _text(row.get("run")), _text(row.get("error"))
-        point = PagePoint(
-            {key: _value(row[key]) for key in self.parameters},
-            *(row.get("seed"), name, _text(row.get("status")) or "missing", error),
-        )
-        if _is_name(name) and isdir(self._out / name):
-            state, fault, measured, numbers = read(self._out / name)
-            return replace(point, state=state, error=fault or error, measured=measured, numbers=numbers)
-        return replace(point, state="missing") if point.state == "done" else point  # its directory is not here
+    def is_function(self, key: str, of: str) -> bool:
+        """Whether each value of a key has one value of the other, as in lists that vary together."""
+        pairs = {(point.parameters[of], point.parameters[key]) for point in self.points}
+        return key == of or (key != VARIANT and len(pairs) == len({value for value, _ in pairs}))
 
 
-_RunRead = tuple[str, str, RunMeasurements | None, dict[str, float]]
-"""State of a run, what is wrong with it, and if it is done its measurements and measures."""
+def _runs(points: list[PagePoint]) -> dict[Any, RunMeasurements]:
+    return {point.seed: point.measured for point in points if point.measured}
 
 
-def _read_run(path: Path) -> _RunRead:
+def _read_run(path: Path) -> tuple[str, str, RunMeasurements | None]:
+    """State of a run, what is wrong with it, and if it is done its measurements."""
     try:
         run = Run(path)
         if not run.is_done:
-            return run.state, "", None, {}
+            return run.state, "", None
         measured = RunMeasurements(run)
         with blaming_damage(run):
-            return "done", "", measured, {kind: scalar(measured, Request(kind=kind)) for kind in KINDS}
+            for kind in _KINDS:  # reads all that the page shows
+                scalar(measured, Request(kind=kind))
+        return "done", "", measured
     except VeflError as problem:
-        return "damaged", first_line(problem), None, {}
+        return "damaged", first_line(problem), None
 
 
 def find_table(name: str, out: Path = Path("runs")) -> Path | None:

@@ -1,8 +1,8 @@
 """Verifies a run from its directory alone: digests, sums, and the constraints C1–C6 computed from its tables.
 
 The audit of a run checks plans and slots while they are made. The verification reads only the written files and draws
-the SLAs again from the seed, so that it detects edited tables and wrong sums. It imports no user-defined part, since a
-run may come from a stranger.
+the SLAs again from the seed, so that it detects edited tables and wrong sums. It does not check slots. It imports no
+user-defined part, since a run may come from a stranger.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,6 @@ import pandas as pd
 
 from vefl_sim.core.errors import BadInput, ExperimentError, NotResumable, RunNotFound, VeflError, first_line
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
 from vefl_sim.radio.access import Access
@@ -111,8 +110,8 @@ def _findings(run: Run) -> Iterator[Finding]:
         rounds = evidence.summary.get("rounds")
         yield Finding("so far", None, f"{rounds} rounds up to the last checkpoint are verified")
     for what, check in _CHECKS.items():
-        if reason := _not_checked(what, evidence.experiment):
-            yield Finding(what, None, reason)
+        if what == "C1–C6" and is_part(run.experiment.scheme.kind):
+            yield Finding(what, None, "not checked: a user-defined scheme need not satisfy them")
             continue
         try:
             yield Finding(what, check(evidence))
@@ -135,21 +134,20 @@ def blaming_damage(run: Run) -> Iterator[None]:
         raise
 
 
-def _not_checked(what: str, experiment: Experiment) -> str | None:
-    """Why a check does not apply to the experiment; None if it applies."""
-    if what == "C1–C6" and is_part(experiment.scheme.kind):
-        return "not checked: a user-defined scheme need not satisfy them"
-    if what == "slots" and experiment.trace.slots in ("off", "sampled"):
-        return f'not checked: not all were recorded (trace.slots = "{experiment.trace.slots}"); the run audited them'
-    return None
-
-
 def _configuration(run: Run) -> Finding:
-    """Check that the run was made from its experiment; runs of other versions of vefl_sim are only noted."""
-    what = "configuration"
+    """Check that the run was made from its experiment; runs of other versions of vefl_sim are only noted.
+
+    User-defined parts are read but not imported. Of one that is not found here, the recorded digest is taken.
+    """
+    what, notes, digests = "configuration", ["made by this version of vefl_sim"], dict[str, str]()
     try:
         require_same_version(run.path)
-        digests, missing = _part_digests(run)
+        for key, name in part_names(run.experiment):
+            try:
+                digests[name] = part_digest(key, name)
+            except ExperimentError as error:
+                digests[name] = str(recorded_versions(run.path)["parts"].get(name))
+                notes.append(f"the part was not compared: {error}")
         require_same(run.path, Identity.recorded(run.experiment, digests))
     except NotResumable as error:
         same_source = recorded_versions(run.path).get("vefl_sim source") == package_digest()
@@ -157,23 +155,7 @@ def _configuration(run: Run) -> Finding:
         return Finding(what, str(error)) if same_source else other_version
     except ExperimentError as error:
         return Finding(what, None, f"not checked: {error}")
-    return Finding(what, None, "; ".join(["made by this version of vefl_sim", *missing]))
-
-
-def _part_digests(run: Run) -> tuple[dict[str, str], list[str]]:
-    """Digests of the user-defined parts, which are read but not imported, and a note on each that is not found here.
-
-    For these the digest that the run recorded is taken.
-    """
-    recorded = dict(recorded_versions(run.path).get("parts", {}))
-    digests, notes = dict[str, str](), list[str]()
-    for key, name in part_names(run.experiment):
-        try:
-            digests[name] = part_digest(key, name)
-        except ExperimentError as error:
-            digests[name] = str(recorded.get(name))
-            notes.append(f"the part was not compared: {error}")
-    return digests, notes
+    return Finding(what, None, "; ".join(notes))
 
 
 def _digest(evidence: Evidence) -> str | None:
@@ -281,39 +263,12 @@ def _charge(rows: pd.DataFrame, joules: pd.Series) -> pd.Series:
     return rows["price_per_joule"] * joules + rows["base_fee"]
 
 
-def _sent(evidence: Evidence) -> str | None:
-    """What each CV sent, by its slots or bins of 50 ms, is what its orders say; with an open order it may be more."""
-    events, binned = evidence.table("events").set_index("id"), evidence.experiment.trace.slots == "uploads"
-    if binned and not evidence.is_done:
-        return None  # the checkpoint itself holds the bits of the current bin
-    rows = evidence.table("uploads" if binned else "slots")
-    ends = events[events["kind"].isin(["upload_received", "update_lost"])]
-    ends = ends[events["kind"].reindex(ends["cause"]).isin(["upload_offered", "upload_started"]).to_numpy()]
-    joules = rows["power_w"] * evidence.experiment.slots.slot_s * (rows["slots"] if binned else 1)
-    sums = {"joules": (joules.groupby(rows["cv"]).sum(), evidence.ordered.groupby("cv")["transmit_j"].sum())}
-    if binned:
-        sums["bits"] = (rows.groupby("cv")["bits"].sum(), ends.groupby("cv")["bits"].sum())
-    offers = events[events["kind"] == "upload_offered"]
-    is_open = offers.groupby("cv").size().sub(ends.groupby("cv").size(), fill_value=0) > 0
-    unreported = offers.loc[~offers["round"].isin(evidence.table("rounds")["round"]), "cv"]  # of a window without row
-    is_open[unreported.unique()] = True
-    for what, columns in sums.items():
-        sent, booked = (column.astype(float) for column in columns[0].align(columns[1], fill_value=0))
-        more_is_right = is_open.reindex(sent.index, fill_value=False) & (sent > booked)
-        if fault := _first(
-            "CV", sent.index, _differ(sent, booked) & ~more_is_right, f"it sent other {what} than booked"
-        ):
-            return fault
-    return None if rows["cv"].notna().all() else "a row has no CV"
-
-
 _CHECKS: dict[str, Callable[[Evidence], str | None]] = {
     "content": _digest,
     "trace": _trace,
     "rounds": _rounds,
     "summary": _summary,
     "money": _money,
-    "slots": _sent,
     "C1–C6": _constraints,
 }
 

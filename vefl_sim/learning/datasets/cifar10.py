@@ -21,7 +21,7 @@ _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
     """Read the data set from its archive."""
     with location.reading(ARCHIVE) as path:
-        batches = dict(tar_members(path, (*TRAIN, TEST)))
+        batches = tar_members(path, (*TRAIN, TEST))
         if missing := {*TRAIN, TEST} - batches.keys():
             raise Damaged(f"has no {min(missing)}")
         train, test = _images(b"".join(batches[name] for name in TRAIN)), _images(batches[TEST])

@@ -1,5 +1,6 @@
 """Samples with their targets, in the form that every source of data returns."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,65 +33,59 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Refuse a wrong user-defined data set here, before it causes a bad accuracy or errors in the learner."""
-        for split, inputs, targets in self._splits():
-            self._check_inputs(split, inputs)
-            (self._check_numbers if self.classes is None else self._check_labels)(split, targets)
-            self._check_length(f"{split}_targets", targets, inputs)
+        if fault := next(self._faults(), None):
+            raise ValueError(f"{self.name}: {fault}")
+
+    def _faults(self) -> Iterator[str]:
+        """What is wrong, as clauses; each check relies on those before it."""
+        for split, inputs, targets in (
+            ("train", self.train_inputs, self.train_targets), ("test", self.test_inputs, self.test_targets),
+        ):  # fmt: skip
+            if not _is_array(inputs, "fiub") or inputs.ndim < 2:
+                yield f"{split}_inputs must be an array of numbers [samples, …]"
+            if not _all_finite(inputs):
+                yield f"{split}_inputs have values that are not finite"
+            large = inputs.dtype.kind in "iu" and inputs.dtype.itemsize >= 4 and inputs.size
+            if large and (inputs.min() < -(2**31) or inputs.max() >= 2**31):
+                yield f"{split}_inputs have integers of more than 32 bits, which JAX does not hold"
+            yield from self._faults_of_targets(split, targets)
+            if len(targets) != len(inputs):
+                yield f"there are {len(inputs)} inputs and {len(targets)} {split}_targets for them"
             if not len(targets):
-                raise ValueError(f"{self.name} has no {split} samples")
-        self._check_same("inputs", self.train_inputs, self.test_inputs)
-        self._check_same("targets", self.train_targets, self.test_targets)
+                yield f"there are no {split} samples"
+        for what, train, test in (
+            ("inputs", self.train_inputs, self.test_inputs), ("targets", self.train_targets, self.test_targets),
+        ):  # fmt: skip
+            if train.shape[1:] != test.shape[1:]:
+                yield f"training and test {what} have different shapes, {train.shape[1:]} and {test.shape[1:]}"
+        if self.train_inputs.dtype != self.test_inputs.dtype:
+            yield f"training inputs are of type {self.train_inputs.dtype} and test inputs of {self.test_inputs.dtype}"
         for key, numbers in (("train_groups", self.train_groups), ("train_vehicles", self.train_vehicles)):
-            if numbers is not None:
-                self._check_length(key, numbers, self.train_inputs)
+            if numbers is not None and len(numbers) != len(self.train_inputs):
+                yield f"there are {len(self.train_inputs)} inputs and {len(numbers)} {key} for them"
         names = self.class_names
         if names is not None and (len(names) != self.classes or not all(isinstance(name, str) for name in names)):
-            raise ValueError(f"{self.name}: class_names must be {self.classes or 'no'} texts, one for each class")
+            yield f"class_names must be {self.classes or 'no'} texts, one for each class"
 
-    def _splits(self) -> tuple[tuple[str, Inputs, Targets], ...]:
-        return ("train", self.train_inputs, self.train_targets), ("test", self.test_inputs, self.test_targets)
-
-    def _check_inputs(self, split: str, inputs: Inputs) -> None:
-        if not _has_axes(inputs, 2) or inputs.dtype.kind not in "fiub":
-            raise ValueError(f"{self.name}: {split}_inputs must be an array of numbers [samples, …]")
-        if not _all_finite(inputs):
-            raise ValueError(f"{self.name}: {split}_inputs have values that are not finite")
-        large = inputs.dtype.kind in "iu" and inputs.dtype.itemsize >= 4 and inputs.size
-        if large and (inputs.min() < -(2**31) or inputs.max() >= 2**31):
-            raise ValueError(f"{self.name}: {split}_inputs have integers of more than 32 bits, which JAX does not hold")
-
-    def _check_labels(self, split: str, labels: Targets) -> None:
-        if not _has_axes(labels, 1) or labels.ndim > 1 or labels.dtype.kind not in "iu":
-            raise ValueError(f"{self.name}: {split}_targets must be integers [samples], because there are classes")
-        if len(labels) and (labels.min() < 0 or labels.max() >= self.classes):
-            raise ValueError(
-                f"{self.name}: {split}_targets go from {labels.min()} to {labels.max()}, but with {self.classes} "
-                f"classes they must be in 0 … {self.classes and self.classes - 1}"
+    def _faults_of_targets(self, split: str, targets: Targets) -> Iterator[str]:
+        if self.classes is None:
+            if not _is_array(targets, "fiu"):
+                yield f"{split}_targets must be an array of numbers [samples, …]"
+            if targets.dtype.kind in "iu" and targets.ndim == 1:
+                yield (
+                    f"{split}_targets are integers: name the number of classes (classes=…), or convert them to floats "
+                    "if they are numbers to be predicted"
+                )
+            if not _all_finite(targets):
+                yield f"{split}_targets have values that are not finite"
+            return
+        if not _is_array(targets, "iu") or targets.ndim > 1:
+            yield f"{split}_targets must be integers [samples], because there are classes"
+        if len(targets) and (targets.min() < 0 or targets.max() >= self.classes):
+            yield (
+                f"{split}_targets go from {targets.min()} to {targets.max()}, but with {self.classes} classes they "
+                f"must be in 0 … {self.classes - 1}"
             )
-
-    def _check_numbers(self, split: str, numbers: Targets) -> None:
-        if not _has_axes(numbers, 1) or numbers.dtype.kind not in "fiu":
-            raise ValueError(f"{self.name}: {split}_targets must be an array of numbers [samples, …]")
-        if numbers.dtype.kind in "iu" and numbers.ndim == 1:
-            raise ValueError(
-                f"{self.name}: {split}_targets are integers: name the number of classes (classes=…), or convert them "
-                "to floats if they are numbers to be predicted"
-            )
-        if not _all_finite(numbers):
-            raise ValueError(f"{self.name}: {split}_targets have values that are not finite")
-
-    def _check_same(self, what: str, train: NDArray[Any], test: NDArray[Any]) -> None:
-        if train.shape[1:] != test.shape[1:]:
-            raise ValueError(
-                f"{self.name} has training and test {what} of different shapes, {train.shape[1:]} and {test.shape[1:]}"
-            )
-        if what == "inputs" and train.dtype != test.dtype:
-            raise ValueError(f"{self.name} has training {what} of type {train.dtype} and test {what} of {test.dtype}")
-
-    def _check_length(self, key: str, numbers: NDArray[Any], inputs: Inputs) -> None:
-        """Refuse targets or groups without an input, which would otherwise be ignored silently."""
-        if len(numbers) != len(inputs):
-            raise ValueError(f"{self.name} has {len(inputs)} inputs and {len(numbers)} {key} for them")
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -122,8 +117,8 @@ def empty_pictures(samples: int, image_px: int) -> NDArray[np.uint8]:
     return np.zeros(shape, np.uint8)
 
 
-def _has_axes(value: object, least: int) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim >= least
+def _is_array(value: object, kinds: str) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim >= 1 and value.dtype.kind in kinds
 
 
 def _all_finite(numbers: NDArray[Any]) -> bool:

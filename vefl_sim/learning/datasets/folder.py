@@ -3,6 +3,7 @@
 Classes are numbered in the order of their names. Both splits may lie in one more folder, as in many zips.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
@@ -28,7 +29,7 @@ _SPLITS = ("train", "test")
 def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
     """Read the images in the folder or zip that `data.dir` names."""
     path = location.folder
-    if not path.exists():
+    if not os.path.exists(path):  # also False if there can be no such path
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
     with errors_as_sentence(path, "correct it"), nullcontext(Folder(path)) if path.is_dir() else Zip(path) as archive:
         train, test = _labelled([name for name in archive.names() if name.lower().endswith(SUFFIXES)])

@@ -31,8 +31,8 @@ GTSRB_CLASSES = len(SIGNS)
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
 COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
 TRUTH = "GTSRB_Final_Test_GT.zip"
-TRAIN_IMAGE = re.compile(r"(?:.*/)?(\d{5})/(\d{5})_\d{5}\.(?:ppm|jpg)")
-COMPACT_TEST_IMAGE = re.compile(r"(?:.*/)?(\d{5})/\d{5}\.jpg")
+_TRAIN_IMAGE = re.compile(r"(?:.*/)?(\d{5})/(\d{5})_\d{5}\.(?:ppm|jpg)")
+_COMPACT_TEST_IMAGE = re.compile(r"(?:.*/)?(\d{5})/\d{5}\.jpg")
 
 Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
@@ -43,10 +43,10 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
     compact = location.has(COMPACT[0]) and not location.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
     with location.reading(train_zip) as path, Zip(path) as archive:
-        names = [name for name in archive.names() if TRAIN_IMAGE.fullmatch(name)]
+        names = [name for name in archive.names() if _TRAIN_IMAGE.fullmatch(name)]
         used = [names[number] for number in subsets.train(_require_some(len(names)))]
         train_inputs = read_pictures(archive, used, image_px)
-        train_targets = _array([_class_in_name(TRAIN_IMAGE, name) for name in used])
+        train_targets = np.array([_class_in_name(_TRAIN_IMAGE, name) for name in used], np.int32)
         tracks = _tracks(used)
     truth = None if compact else _truth(location)
     with location.reading(test_zip) as path, Zip(path) as archive:
@@ -54,7 +54,7 @@ def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
         names = sorted(labels)
         used = [names[number] for number in subsets.test(_require_some(len(names)))]
         test_inputs = read_pictures(archive, used, image_px)
-    test_targets = _array([labels[name] for name in used])
+    test_targets = np.array([labels[name] for name in used], np.int32)
     return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, GTSRB_CLASSES, tracks, SIGNS)
 
 
@@ -73,8 +73,8 @@ def _truth(location: DataLocation) -> Labels:
 
 def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
     if truth is None:
-        names = [name for name in archive.names() if COMPACT_TEST_IMAGE.fullmatch(name)]
-        return {name: _class_in_name(COMPACT_TEST_IMAGE, name) for name in names}
+        names = [name for name in archive.names() if _COMPACT_TEST_IMAGE.fullmatch(name)]
+        return {name: _class_in_name(_COMPACT_TEST_IMAGE, name) for name in names}
     pictures = {Path(name).name: name for name in archive.names() if name.endswith(".ppm")}
     if missing := truth.keys() - pictures.keys():
         raise Damaged(f"has no image {min(missing)}, which {TRUTH} lists")
@@ -83,7 +83,7 @@ def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
 
 def _tracks(names: list[str]) -> NDArray[np.int64]:
     """Group number of each image, from class and track; track numbers start again in each class."""
-    matches = [TRAIN_IMAGE.fullmatch(name) for name in names]
+    matches = [_TRAIN_IMAGE.fullmatch(name) for name in names]
     return np.array([int(match[1] + match[2]) for match in matches if match], np.int64)
 
 
@@ -102,10 +102,6 @@ def _require_some(count: int) -> int:
     if not count:
         raise Damaged("has no images at the expected paths")
     return count
-
-
-def _array(labels: list[int]) -> NDArray[np.int32]:
-    return np.array(labels, np.int32)
 
 
 GTSRB = DataKind(

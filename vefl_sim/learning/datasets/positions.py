@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
-from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import RecordedKind, Subsets
 from vefl_sim.mobility.coverage import at, in_coverage

@@ -1,21 +1,20 @@
 """The public data sets: their files, how they are downloaded, and whether a folder holds a complete one."""
 
 import hashlib
-import logging
 import tempfile
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 from vefl_sim.core.errors import BadInput, VeflWarning
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.learning_tables import DataTable
 from vefl_sim.experiment.plugins import load_part
-from vefl_sim.learning.datasets.files import UNREADABLE, Damaged, DataLocation, Zip, tar_members
-from vefl_sim.learning.datasets.gtsrb import COMPACT, COMPACT_TEST_IMAGE, GTSRB, TRAIN_IMAGE
+from vefl_sim.learning.datasets.files import UNREADABLE, Damaged, DataLocation, tar_members
 
 _TIMEOUT_S = 30.0  # for a server that does not respond
 
@@ -33,13 +32,14 @@ class RemoteFile:
         """Whether the folder has the file undamaged: as published, or repacked from the published files."""
         path = folder / self.name
         try:
-            return _md5(path) == self.md5 or (bool(self.inside) and self._has_published_content(path))
+            return _md5(path) == self.md5 or (bool(self.inside) and self.inside == _digests(path, self.inside))
         except (Damaged, *UNREADABLE):  # a file that cannot be read counts as missing
             return False
 
-    def _has_published_content(self, path: Path) -> bool:
-        digests = {name: hashlib.md5(content).hexdigest() for name, content in tar_members(path, self.inside)}
-        return digests == self.inside
+
+def _digests(path: Path, names: Collection[str]) -> dict[str, str]:
+    """The md5 of these files in a .tar.gz."""
+    return {name: hashlib.md5(content).hexdigest() for name, content in tar_members(path, names).items()}
 
 
 def _md5(path: Path) -> str:
@@ -123,25 +123,39 @@ def files_of(kind: str) -> tuple[RemoteFile, ...]:
     raise BadInput(f"data get {kind}: {reason}; choose one of {', '.join(SOURCES)}.")
 
 
-def download(files: Sequence[RemoteFile], folder: Path, bar: Callable[[str], Any], retries: int = 3) -> None:
+_COMPACT = _files(
+    (),
+    {
+        "gtsrb-32x32-train-jpeg.zip": "7faeed8e91f6305aedc4437ae7ed68cf",
+        "gtsrb-32x32-test-jpeg.zip": "d9fa93b555d52914c910002bc954f724",
+    },
+)
+"""The images of GTSRB as small JPEG, for developers; `data get` downloads the official zips."""
+
+Shown = Callable[[str, int | None], Callable[[int], None]]
+"""`shown(name, size)`: shows an attempt to download so many bytes; what it returns is called with those received."""
+
+
+def download(files: Sequence[RemoteFile], folder: Path, shown: Shown, retries: int = 3) -> None:
     """Download the files into the folder, except those that it already has undamaged.
 
     A file is written under a temporary name and renamed when its digest is right, so files in the folder are complete.
-    Each mirror is tried 1 + `retries` times. `bar(name)` makes a progress bar as pooch expects it, for each attempt.
+    Each mirror is tried 1 + `retries` times.
     """
     missing = [file for file in files if not file.is_in(folder)]
     if missing:
         _require_writable(folder)
     for file in missing:
-        failures = []
-        for mirror in file.mirrors:
-            if not (failure := _fetch(file, mirror, folder, bar, retries)):
+        failures = {}
+        for mirror, attempt in product(file.mirrors, range(1 + retries)):
+            time.sleep(min(attempt, 10))
+            if not (failure := _fetch(file, mirror, folder, shown)):
                 break
-            failures.append(f"{mirror}: {failure}")
+            failures[mirror] = f"{mirror}: {failure}"
         else:
             raise BadInput(
-                f"{file.name} could not be downloaded to {folder} ({'; '.join(failures)}): try again later; complete "
-                "files are kept."
+                f"{file.name} could not be downloaded to {folder} ({'; '.join(failures.values())}): try again later; "
+                "complete files are kept."
             )
 
 
@@ -154,27 +168,29 @@ def _require_writable(folder: Path) -> None:
         raise BadInput(f"{folder} cannot be written ({error.strerror}): name another folder with --dir.") from None
 
 
-def _fetch(file: RemoteFile, mirror: str, folder: Path, bar: Callable[[str], Any], retries: int) -> str:
+def _fetch(file: RemoteFile, mirror: str, folder: Path, shown: Shown) -> str:
     """Download a file from one mirror; return why it failed, or an empty string."""
-    import pooch
+    import requests
 
-    def attempt(url: str, output_file: str, source: object) -> None:
-        headers = {"Accept-Encoding": "identity"}  # otherwise a server may decompress a .gz file
-        once = pooch.HTTPDownloader(bar(file.name), chunk_size=1 << 16, timeout=_TIMEOUT_S, headers=headers)
-        once(url, output_file, source)
-        Path(output_file).chmod(0o644)  # temporary files are private; the final file is not
-
-    pooch.get_logger().setLevel(logging.WARNING)
-    source = pooch.create(folder, mirror, registry={file.name: f"md5:{file.md5}"}, retry_if_failed=retries)
+    identity = {"Accept-Encoding": "identity"}  # otherwise a server may decompress a .gz file
+    part = folder / f".{file.name}.part"
     try:
-        source.fetch(file.name, downloader=attempt)
-    except OSError as error:  # errors of requests are OSErrors; some of them are also ValueErrors
+        with requests.get(mirror + file.name, headers=identity, stream=True, timeout=_TIMEOUT_S) as response:
+            response.raise_for_status()
+            size = response.headers.get("Content-Length", "")
+            received = shown(file.name, int(size) if size.isdecimal() else None)
+            with part.open("wb") as out:
+                for chunk in response.iter_content(1 << 16):
+                    out.write(chunk)
+                    received(len(chunk))
+        if _md5(part) != file.md5:
+            return "the digest of the file is wrong"
+        part.replace(folder / file.name)
+    except OSError as error:  # errors of requests are OSErrors
         message = (error.strerror or str(error)).partition("\n")[0]  # without nested objects of network libraries
-        return (
-            f"{type(error).__name__}, {message[:117]}…" if len(message) > 117 else f"{type(error).__name__}, {message}"
-        )
-    except ValueError:  # pooch itself raises it only for a wrong digest
-        return "the digest of the file is wrong"
+        return f"{type(error).__name__}, {message[:117]}{'…' * (len(message) > 117)}"
+    finally:
+        part.unlink(missing_ok=True)
     return ""
 
 
@@ -213,46 +229,23 @@ def _is_whole(kind: str, folder: Path) -> bool:
 
 
 def _holding(kind: str, folder: Path) -> Holding:
-    names = [file.name for file in SOURCES[kind]]
-    is_compact = kind == "gtsrb" and not _present(folder, names) and bool(_present(folder, COMPACT))
-    state = compact_state(folder) if is_compact else _state(SOURCES[kind], folder)
-    present = _present(folder, COMPACT if is_compact else names)
-    return Holding(kind, folder, state, sum((folder / name).stat().st_size for name in present))
+    files = SOURCES[kind]
+    is_compact = kind == "gtsrb" and not _present(folder, files) and bool(_present(folder, _COMPACT))
+    if is_compact:
+        files = _COMPACT
+    state = _state(files, folder) + ", in compact form" * is_compact
+    return Holding(kind, folder, state, sum((folder / file.name).stat().st_size for file in _present(folder, files)))
 
 
-def _present(folder: Path, names: Sequence[str]) -> list[str]:
-    return [name for name in names if (folder / name).is_file()]
+def _present(folder: Path, files: Sequence[RemoteFile]) -> list[RemoteFile]:
+    return [file for file in files if (folder / file.name).is_file()]
 
 
 def _state(files: Sequence[RemoteFile], folder: Path) -> str:
-    names = [file.name for file in files]
-    if not (present := _present(folder, names)):
+    if not (present := _present(folder, files)):
         return "not there"
-    if len(present) < len(names):
-        return f"incomplete, without {', '.join(name for name in names if name not in present)}"
+    if len(present) < len(files):
+        return f"incomplete, without {', '.join(file.name for file in files if file not in present)}"
     if wrong := [file.name for file in files if not file.is_in(folder)]:
         return f"damaged, wrong digest of {', '.join(wrong)}"
     return "complete"
-
-
-def compact_state(folder: Path) -> str:
-    """Whether the compact zips of GTSRB are complete: their digests are not published, so images are counted and read.
-
-    To read an image compares its checksum.
-    """
-    counts = []
-    for name, pattern in zip(COMPACT, (TRAIN_IMAGE, COMPACT_TEST_IMAGE), strict=True):
-        if not (folder / name).is_file():
-            return f"incomplete, in compact form: without {name}"
-        try:
-            with Zip(folder / name) as archive:
-                images = [image for image in archive.names() if pattern.fullmatch(image)]
-                for image in images:
-                    archive.read(image)
-        except (Damaged, *UNREADABLE):
-            return f"damaged, in compact form: {name} cannot be read"
-        counts.append(len(images))
-    published = [GTSRB.train_samples, GTSRB.test_samples]
-    state = "complete" if counts == published else "incomplete"
-    train, test = (f"{number} of {every}" for number, every in zip(counts, published, strict=True))
-    return f"{state}, in compact form: {train} training and {test} test images"

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.experiment.learning_tables import DataTable
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset, empty_pictures
 from vefl_sim.learning.datasets.kinds import DataKind
 

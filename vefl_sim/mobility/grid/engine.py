@@ -8,12 +8,10 @@ from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.grid.car_following import Rules, ease, safe_start_speed, start_speed
-from vefl_sim.mobility.grid.drivers import DRAWS, Drivers, typical_driver
-from vefl_sim.mobility.grid.fleet import Fleet
-from vefl_sim.mobility.grid.junctions import clear
+from vefl_sim.mobility.grid.fleet import DRAWS, Drivers, Fleet, typical_driver
+from vefl_sim.mobility.grid.junctions import clear, make_signals
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.routes import GridRoutes
-from vefl_sim.mobility.grid.signals import make_signals
 from vefl_sim.mobility.grid.step import Lanes, line_up, step
 
 SETTLED_S = 100.0  # or two cycles of the traffic lights, if that is longer

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
-from vefl_sim.experiment.traffic_tables import RoadsTable
+from vefl_sim.experiment.experiment import RoadsTable
 
 EAST, NORTH, WEST, SOUTH = range(4)
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -62,11 +62,6 @@ class StreetGrid:
     def of(cls, roads: RoadsTable, radius_m: float) -> "StreetGrid":
         """The grid of a [roads] table; `radius_m` is the coverage radius, needed for roads.exits = "outside"."""
         return cls.rectangle(*roads.blocks_xy, roads.block_m, radius_m if roads.exits == "outside" else 0.0)
-
-    @classmethod
-    def square(cls, blocks: int, block_m: float) -> "StreetGrid":
-        """A grid of blocks × blocks."""
-        return cls.rectangle(blocks, blocks, block_m)
 
     @classmethod
     def rectangle(cls, blocks_x: int, blocks_y: int, block_m: float, closed_m: float = 0.0) -> "StreetGrid":

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
-from vefl_sim.experiment.traffic_tables import TrafficTable
+from vefl_sim.experiment.experiment import TrafficTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STEP_X, STEP_Y, STRAIGHT, StreetGrid
 
 TURN_WEIGHTS = {LEFT: 1.0, STRAIGHT: 2.0, RIGHT: 1.0}

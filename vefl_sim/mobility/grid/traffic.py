@@ -1,21 +1,32 @@
-"""Traffic on the street grid by the intelligent driver model (mobility.kind = "idm"): the default source of scenes."""
+"""Traffic on the street grid by the intelligent driver model (mobility.kind = "idm"): the default source of scenes.
+
+The demand is the arrival rate, and the mean number of vehicles that it puts on each edge.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from vefl_sim.core.arrays import Ints
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.grid.car_following import Rules
-from vefl_sim.mobility.grid.demand import demand, start_positions
-from vefl_sim.mobility.grid.drivers import typical_driver
 from vefl_sim.mobility.grid.engine import TrafficEngine
+from vefl_sim.mobility.grid.fleet import typical_driver
 from vefl_sim.mobility.grid.roads import StreetGrid
 from vefl_sim.mobility.grid.routes import GridRoutes
+from vefl_sim.mobility.idm import IdmParams
 from vefl_sim.mobility.scene import Scene
+
+PILOT_STEP_M = 2.0  # distance of a free vehicle in a step, so that slow traffic is simulated in longer steps
+PILOT_STEPS = 2000
+PILOT_VEHICLES = 1000  # with more vehicles, fewer steps give as many samples
+MOST_VEHICLES = 20_000
+CRAWL = 0.05  # share of the desired speed; lower bound of the mean speed, so that a jam gives a usable rate
 
 
 class Arrivals:
@@ -72,11 +83,6 @@ class IdmTraffic:
         self._scene = self._make_scene()
         return self._scene
 
-    @property
-    def waiting_outside(self) -> int:
-        """Number of vehicles that wait outside because their entry is blocked."""
-        return len(self._arrivals.waiting)
-
     def _admit_waiting(self) -> None:
         """Admit the first vehicle at each entry that is not blocked."""
         entries = np.unique(self._arrivals.waiting)
@@ -106,3 +112,149 @@ def _check_vehicle_fits(grid: StreetGrid, rules: Rules) -> None:
             f"{place_m:g} m, which does not fit between two junctions of roads.block_m = {grid.block_m:g}: make the "
             "vehicle shorter or the blocks longer."
         )
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The arrival rate at the border, and the steady state that it maintains."""
+
+    arrivals_per_s: float
+    vehicles_per_edge: Floats
+    """Mean number of vehicles on each edge."""
+
+    def draw(self, rng: np.random.Generator) -> Ints:
+        """Draw the number of vehicles on each edge at one time: independent and Poisson, because arrivals are."""
+        return rng.poisson(self.vehicles_per_edge)
+
+
+def demand(experiment: Experiment) -> Demand:
+    """The demand for `traffic.arrivals_per_s` or, if that is not set, the one that maintains `mean_in_coverage`.
+
+    By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
+    distance is exact (`GridRoutes`). The mean speed is below the desired speed because vehicles wait for each
+    other and at traffic lights; a pilot run at the required density measures it.
+    """
+    area = _Area(experiment.roads, experiment.mobility, experiment.traffic, experiment.radio.coverage_radius_m)
+    rate_per_s = experiment.traffic.arrivals_per_s
+    if rate_per_s is None:
+        density = experiment.mean_in_coverage / _metres_in_coverage(area)
+        _check_room(area, experiment.mean_in_coverage)
+        _check_total(area, density)
+        return Demand(density * _mean_speed_mps(area, density), density * area.metres_per_edge)
+    _check_inflow(area, rate_per_s)
+    if not experiment.traffic.warm_start:
+        return Demand(rate_per_s, np.zeros(area.routes.grid.edges))  # not used without a warm start
+    density = rate_per_s / experiment.mobility.max_speed_mps
+    _check_total(area, density)
+    density = rate_per_s / _mean_speed_mps(area, density)
+    return Demand(rate_per_s, density * area.metres_per_edge)
+
+
+@dataclass(frozen=True)
+class _Area:
+    """The settings on which the mean speed depends, besides the density."""
+
+    roads: RoadsTable
+    mobility: MobilityTable
+    traffic: TrafficTable
+    radius_m: float
+
+    @cached_property
+    def routes(self) -> GridRoutes:
+        return GridRoutes(StreetGrid.of(self.roads, self.radius_m), self.traffic)
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment(run=RunTable(name="pilot"), roads=self.roads, mobility=self.mobility, traffic=self.traffic)
+
+    @property
+    def metres_per_edge(self) -> Floats:
+        """Expected total distance that a vehicle drives along each edge."""
+        return self.routes.expected_visits * self.roads.block_m
+
+
+def _check_inflow(area: _Area, rate_per_s: float) -> None:
+    """Refuse a rate that the entries cannot take: vehicles keep the headway to each other."""
+    entries = area.routes.grid.entries.size
+    most_per_s = entries / area.mobility.headway_s
+    if rate_per_s > most_per_s:
+        raise ExperimentError(
+            f"traffic.arrivals_per_s = {rate_per_s:g}: with mobility.headway_s = {area.mobility.headway_s:g} no more "
+            f"than {most_per_s:.3g} vehicles per second can come in over {entries} streets: lower it."
+        )
+
+
+def _check_room(area: _Area, vehicles: float) -> None:
+    """Refuse more vehicles than fit bumper to bumper on the streets in coverage."""
+    place_m = area.mobility.length_m + area.mobility.min_gap_m
+    most = int(area.routes.grid.metres_within(area.radius_m).sum() / place_m)
+    if vehicles > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles at most, bumper "
+            "to bumper: lower it."
+        )
+
+
+def _check_total(area: _Area, density: float) -> None:
+    total = float((density * area.metres_per_edge).sum())
+    if total > MOST_VEHICLES:
+        raise ExperimentError(
+            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {area.roads.blocks}, and at "
+            f"most {MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
+        )
+
+
+def _metres_in_coverage(area: _Area) -> float:
+    metres = area.routes.expected_metres(area.radius_m)
+    if metres == 0:
+        raise ExperimentError(
+            f"No street is within radio.coverage_radius_m = {area.radius_m:g} m: "
+            "enlarge it, or make roads.blocks even, so that streets cross at the gNB."
+        )
+    return metres
+
+
+@lru_cache(maxsize=16)  # called twice per run: once to list all visitors in advance, once for the run itself
+def _mean_speed_mps(area: _Area, density: float) -> float:
+    """Mean speed in coverage, measured in a pilot run.
+
+    density: vehicles on an edge, per metre of the total distance that a vehicle is expected to drive there.
+    Each vehicle that leaves is replaced by a new one, so that the density stays. The pilot run has its own seed, so
+    that the arrival rate is a property of the experiment and not of one run.
+    """
+    routes, params, streams = area.routes, typical_driver(area.mobility), Streams(0)
+    dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
+    streets = TrafficEngine(area.experiment, routes, dt_s, streams)
+    rng = streams.generator("traffic")
+    count = rng.poisson(density * area.metres_per_edge)
+    streets.populate(*start_positions(count, routes.grid, params, rng))
+    vehicles = streets.fleet.size
+    streets.settle(rng)
+    speeds = []
+    for _ in range(min(PILOT_STEPS, PILOT_STEPS * PILOT_VEHICLES // max(vehicles, 1))):
+        streets.drive()
+        streets.refill(vehicles, rng)
+        speeds.append(streets.speeds_within(area.radius_m))
+    all_mps = np.concatenate(speeds)
+    mean_mps = all_mps.mean() if all_mps.size else params.desired_speed_mps
+    return max(float(mean_mps), CRAWL * params.desired_speed_mps)
+
+
+def start_positions(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Random edges and positions, in order, of vehicles between junctions, `count` of them on each edge.
+
+    Positions are uniform, given that vehicles keep their equilibrium distance at the desired speed or, where there
+    are too many for that, an equal share of the edge. Vehicles that do not fit even at the minimum gap are left out.
+    """
+    first_m = grid.junction_m + params.length_m  # the rear is out of the junction
+    usable_m = grid.stop_line_m - first_m
+    closest_m = params.length_m + params.min_gap_m
+    equilibrium_m = closest_m + params.headway_s * params.desired_speed_mps
+    count = np.minimum(count, 1 + int(usable_m / closest_m))
+    space_m = np.maximum(np.minimum(usable_m / np.maximum(count, 1), equilibrium_m), closest_m)
+    edge = np.repeat(np.arange(grid.edges), count)
+    rank = np.arange(edge.size) - np.repeat(count.cumsum() - count, count)
+    uniform = rng.random(edge.size)
+    uniform = uniform[np.lexsort((uniform, edge))]
+    free_m = np.maximum(usable_m - (count - 1) * space_m, 0.0)
+    return edge, first_m + uniform * free_m[edge] + rank * space_m[edge]

@@ -6,7 +6,8 @@ the memory of one timestep. Times are in seconds, x and y in metres in the plane
 
 Parquet has the columns timestep_time, vehicle_id, vehicle_x, vehicle_y, vehicle_speed. SUMO 1.28 writes one row per
 vehicle and a row of nulls for an empty timestep. Persons and containers are written to the same columns, all of which
-are named after the kind of the first object in the file; they have an edge, vehicles a lane.
+are named after the kind of the first object in the file; they have an edge, vehicles a lane. A mesoscopic simulation
+has no lanes, so that only its XML can be read.
 """
 
 import zlib
@@ -22,8 +23,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_unpacked
 from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
 from vefl_sim.core.xml import CHUNK_BYTES, BadXml, XmlParser
-from vefl_sim.mobility.recorded.frame import MAX_VEHICLES, Frame, RecordingFile, first, frame, instants, too_many
-from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded.recording import MAX_VEHICLES, Recording, VehicleNumbers, instants, ordered
 from vefl_sim.mobility.scene import Scene
 
 _TIME = "timestep_time"  # names of columns
@@ -32,40 +32,39 @@ _LONGEST_TEXT = 200  # of an id or a number
 _LONGEST_S = 9e9  # the largest time that fits into 64 bits of nanoseconds
 
 
-def xml_frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
+def xml_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:
     """Yield all timesteps one by one; an error in the file is raised when it is reached."""
-    document = _Document(RecordingFile(path, "line"), register)
+    document = _Document(Recording(str(path), register), register)
     try:
         with open_unpacked(path) as file:
             while not document.at_end:
                 problem = document.read(file)
-                yield from document.frames()
+                yield from document.completed()
                 if problem:
                     raise problem
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _time_ns(source: RecordingFile, place: int, time_s: float) -> int:
+def _time_ns(time_s: float, where: str) -> int:
     """Convert a time of the file to nanoseconds."""
     if not abs(time_s) < _LONGEST_S:
-        raise source.problem(place, f"time = {time_s:g} is not a time in seconds: correct it.")
+        raise ExperimentError(f"{where}: time = {time_s:g} is not a time in seconds: correct it.")
     return to_ns(time_s)
 
 
 class _Document:
     """Parser of an XML file that is read in chunks; keeps the current line for error messages."""
 
-    def __init__(self, source: RecordingFile, register: VehicleNumbers) -> None:
+    def __init__(self, recording: Recording, register: VehicleNumbers) -> None:
         self.at_end = False
-        self._source, self._register = source, register
+        self._recording, self._register = recording, register
         self._xml = XmlParser(self._start, self._end)
         self._depth = 0
-        self._begins: tuple[int, int] | None = None  # time in ns and line of the timestep that is being read
-        self._names: list[str] = []  # of its vehicles so far, with x, y and speed, and with their lines
+        self._time_ns: int | None = None  # of the timestep that is being read
+        self._names: list[str] = []  # of its vehicles so far, with x, y and speed
         self._values: list[tuple[float, ...]] = []
-        self._lines: list[int] = []
-        self._frames: list[Frame] = []
+        self._scenes: list[Scene] = []
 
     def read(self, file: BufferedIOBase) -> ExperimentError | None:
         """Read the next chunk; an error is returned, not raised, because timesteps before it may be complete."""
@@ -76,15 +75,15 @@ class _Document:
         except ExperimentError as error:
             return error
         except BadXml as error:
-            return self._source.problem(error.line, f"the file {error.fault}: write it again.")
+            return self._problem(f"the file {error.fault}: write it again.", error.line)
         except (OSError, EOFError, zlib.error) as error:
             return self._problem(f"the file cannot be read any further ({error}): write it again.")
         return None
 
-    def frames(self) -> list[Frame]:
+    def completed(self) -> list[Scene]:
         """Return the timesteps completed since the last call."""
-        frames, self._frames = self._frames, []
-        return frames
+        scenes, self._scenes = self._scenes, []
+        return scenes
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -93,24 +92,23 @@ class _Document:
                 f"the file begins with <{tag}>, not with <fcd-export>: name an output of sumo --fcd-output."
             )
         if self._depth == 2 and tag == "timestep":
-            time_s, line = self._number(tag, attributes, "time"), self._xml.line
-            self._begins = _time_ns(self._source, line, time_s), line
-            self._names, self._values, self._lines = [], [], []
-        elif self._depth == 3 and tag == "vehicle" and self._begins:  # persons and containers are not vehicles
+            time_s = self._number(tag, attributes, "time")
+            self._time_ns = _time_ns(time_s, f"{self._recording.name}, line {self._xml.line}")
+            self._names, self._values = [], []
+        elif self._depth == 3 and tag == "vehicle" and self._time_ns is not None:  # no persons and containers
             self._names.append(self._text(tag, attributes, "id"))
             self._values.append((*(self._number(tag, attributes, name) for name in _NUMBERS),))
-            self._lines.append(self._xml.line)
             if len(self._names) > MAX_VEHICLES:
-                raise too_many(self._source, self._xml.line)
+                raise self._recording.too_many()
 
     def _end(self, tag: str) -> None:
         self._depth -= 1
-        if self._depth == 1 and self._begins:
-            (time_ns, line), self._begins = self._begins, None
+        if self._depth == 1 and self._time_ns is not None:
             numbers = self._register.numbers(self._names)
             x_m, y_m, speed_mps = np.array(self._values, np.float64).reshape(-1, 3).T
-            scene = Scene(time_ns, numbers, x_m, y_m, speed_mps, self._register.connected(numbers))
-            self._frames.append(frame(self._source, scene, line, np.array(self._lines, np.int64)))
+            scene = Scene(self._time_ns, numbers, x_m, y_m, speed_mps, self._register.connected(numbers))
+            self._scenes.append(ordered(self._recording, scene))
+            self._time_ns = None
 
     def _number(self, tag: str, attributes: dict[str, str], name: str) -> float:
         text = self._text(tag, attributes, name)
@@ -126,76 +124,38 @@ class _Document:
             raise self._problem(f"{name} has {len(attributes[name])} characters: shorten it to {_LONGEST_TEXT}.")
         return attributes[name]
 
-    def _problem(self, sentence: str) -> ExperimentError:
-        return self._source.problem(self._xml.line, sentence)
+    def _problem(self, sentence: str, line: int | None = None) -> ExperimentError:
+        return ExperimentError(f"{self._recording.name}, line {line or self._xml.line}: {sentence}")
 
 
-def fcd_table_frames(table: ParquetFile, register: VehicleNumbers) -> Iterator[Frame]:
-    """Yield one frame per timestep."""
-    source, tag, lanes_checked = RecordingFile(table.path, "row"), _tag(table), False
-    for columns in instants(source, _batches(table, tag), _TIME):
-        columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
-        if tag == "vehicle" and not lanes_checked:
-            lanes_checked = _check_lanes(source, columns)
-        yield _frame(source, columns, register)
-
-
-def _tag(table: ParquetFile) -> str:
-    """Kind of object that the columns are named after."""
-    tags = ("vehicle", "person", "container")
-    return next((tag for tag in tags if f"{tag}_id" in table.column_names), "vehicle")
-
-
-def _batches(table: ParquetFile, tag: str) -> Iterator[Columns]:
+def table_scenes(table: ParquetFile, register: VehicleNumbers) -> Iterator[Scene]:
+    """Yield one scene per timestep."""
+    recording, present = Recording(str(table.path), register), table.column_names
+    tag = next((tag for tag in ("vehicle", "person", "container") if f"{tag}_id" in present), "vehicle")
     kinds: dict[str, ColumnKind] = {_TIME: "number", f"{tag}_id": "text"}
     for name in _NUMBERS:
         kinds[f"{tag}_{name}"] = "number"
     for name in (f"{tag}_lane", f"{tag}_edge"):
-        if name in table.column_names or tag != "vehicle":
+        if name in present or tag != "vehicle":
             kinds[name] = "text"
-    return table.batches(kinds)
-
-
-def _frame(source: RecordingFile, columns: Columns, register: VehicleNumbers) -> Frame:
-    first_row = int(columns["row"][0])
-    at_ns = _time_ns(source, first_row, float(columns[_TIME][0]))
-    is_vehicle = _vehicles(columns)
-    columns = {name: values[is_vehicle] for name, values in columns.items()}
-    names, place = columns["id"].tolist(), columns["row"]
-    if None in names:
-        raise source.problem(int(place[names.index(None)]), "the vehicle has no id: fill it in, or drop the row.")
-    numbers = register.numbers(names)
-    scene = Scene(at_ns, numbers, columns["x"], columns["y"], columns["speed"], register.connected(numbers))
-    return frame(source, scene, first_row, place)
-
-
-def _check_lanes(source: RecordingFile, columns: Columns) -> bool:
-    """Refuse a file whose first object is in no lane, although the columns are named after vehicles.
-
-    Returns whether the first object is in these rows.
-    """
-    row = first(~_is_empty(columns))
-    if row is not None and _off_lane(columns)[row]:
-        raise source.problem(
-            int(columns["row"][row]),
-            "the vehicle is in no lane, as in a mesoscopic simulation, so persons look like vehicles: write it as XML.",
-        )
-    return row is not None
+    for columns in instants(recording, table.batches(kinds), _TIME):
+        columns = {name.removeprefix(f"{tag}_"): values for name, values in columns.items()}
+        time_ns = _time_ns(float(columns[_TIME][0]), f"{table.path}, row {columns['row'][0]}")
+        is_vehicle = _vehicles(columns)
+        columns = {name: values[is_vehicle] for name, values in columns.items()}
+        names = columns["id"].tolist()
+        if None in names:
+            row = columns["row"][names.index(None)]
+            raise ExperimentError(f"{table.path}, row {row}: the vehicle has no id: fill it in, or drop the row.")
+        numbers = register.numbers(names)
+        connected = register.connected(numbers)
+        yield ordered(recording, Scene(time_ns, numbers, columns["x"], columns["y"], columns["speed"], connected))
 
 
 def _vehicles(columns: Columns) -> Bools:
-    """Which rows are vehicles: not the row of an empty timestep, and no object that has an edge but no lane."""
-    return ~_is_empty(columns) & ~_off_lane(columns)
-
-
-def _is_empty(columns: Columns) -> Bools:
-    """Which rows stand for an empty timestep."""
-    return _is_null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
-
-
-def _off_lane(columns: Columns) -> Bools:
-    """Which rows have an edge but no lane, as persons and containers do."""
-    return _is_null(columns, "lane") & ~_is_null(columns, "edge")
+    """Which rows are vehicles: not the nulls of an empty timestep, and no person, which has an edge but no lane."""
+    is_empty = _is_null(columns, "id") & np.isnan(columns["x"]) & np.isnan(columns["y"])
+    return ~is_empty & ~(_is_null(columns, "lane") & ~_is_null(columns, "edge"))
 
 
 def _is_null(columns: Columns, name: str) -> Bools:

@@ -1,18 +1,21 @@
 """Playback of recorded traffic (mobility.kind = "playback"): a `mobility` table or SUMO's floating car data."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import open_file
+from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import at
-from vefl_sim.mobility.recorded.frame import Frame, seconds
-from vefl_sim.mobility.recorded.plausible import plausible
-from vefl_sim.mobility.recorded.recording import frames, has_connected, recording_path, source
-from vefl_sim.mobility.recorded.register import VehicleNumbers
+from vefl_sim.mobility.recorded.fcd import table_scenes, xml_scenes
+from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, plausible, seconds
+from vefl_sim.mobility.recorded.trajectory import is_own, own_scenes
 from vefl_sim.mobility.scene import Scene
 
 
@@ -20,13 +23,13 @@ class Playback:
     """Scenes of a recording at the time steps of the run.
 
     At a recorded time the scene is the recorded one, to the last bit; in between it is interpolated. Only the two
-    frames around the current time are kept in memory.
+    recorded ones around the current time are kept in memory.
     """
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         self._experiment = experiment
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self._frames = self._open_frames(streams)
+        self._recorded = self._open(streams)
         self._before = self._after = self._first_scene()
         self._scene = self._scene_at(0)
 
@@ -41,7 +44,7 @@ class Playback:
         self._scene = replace(self._scene, time_ns=time_ns) if over else self._scene_at(time_ns)
         return self._scene
 
-    def _open_frames(self, streams: Streams) -> Iterator[Frame]:
+    def _open(self, streams: Streams) -> Iterator[Scene]:
         mobility, cv_share = self._experiment.mobility, self._experiment.traffic.cv_share
         path = recording_path(mobility.file)
         if cv_share != 1.0 and has_connected(path):
@@ -49,26 +52,28 @@ class Playback:
                 f'traffic.cv_share has no effect with mobility.file = "{mobility.file}", whose column `connected` '
                 "marks the CVs: remove it."
             )
-        return plausible(frames(path, VehicleNumbers(streams, cv_share)), source(path), mobility.max_speed_mps)
+        register = VehicleNumbers(streams, cv_share)
+        recording = Recording(str(path), None if has_connected(path) else register)
+        return plausible(recorded_scenes(path, register), recording, mobility.max_speed_mps)
 
     def _first_scene(self) -> Scene:
-        """Read the first frame, determine which recorded time is time 0 of the run, and return the first scene."""
-        first, mobility = next(self._frames, None), self._experiment.mobility
+        """Read the first scene, determine which recorded time is time 0 of the run, and return the first scene."""
+        first, mobility = next(self._recorded, None), self._experiment.mobility
         if first is None:
             raise ExperimentError(f'mobility.file = "{mobility.file}": the recording is empty: choose another one.')
-        begins_ns = first.scene.time_ns
+        begins_ns = first.time_ns
         self._start_ns = begins_ns if mobility.start_s is None else to_ns(mobility.start_s)
         if self._start_ns < begins_ns:
             raise ExperimentError(
                 f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(begins_ns)} s: "
                 "start there or later."
             )
-        self._frames = chain([first], self._frames)
+        self._recorded = chain([first], self._recorded)
         return self._next_scene()
 
     def _next_scene(self) -> Scene:
         """The next recorded scene, in the time of the run and with the gNB at (0, 0)."""
-        scene, (x_m, y_m) = next(self._frames).scene, self._experiment.mobility.origin_m or (0.0, 0.0)
+        scene, (x_m, y_m) = next(self._recorded), self._experiment.mobility.origin_m or (0.0, 0.0)
         return replace(scene, time_ns=scene.time_ns - self._start_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
 
     def _scene_at(self, time_ns: int) -> Scene:
@@ -92,15 +97,53 @@ class Playback:
         end = seconds(available_ns + self._start_ns)
         if available_ns < 0:
             return f"mobility.start_s = {e.mobility.start_s:.10g}: the recording ends at {end} s: start earlier."
-        since = f", {seconds(available_ns)} s after its start" if self._start_ns else ""
-        message = f'mobility.file = "{e.mobility.file}": the recording ends at {end} s{since}, the run lasts'
-        return f"{message} {seconds(e.duration_ns)} s: {_shorten_advice(e, available_ns)}record longer."
+        return (
+            f'mobility.file = "{e.mobility.file}": the recording ends at {end} s, {seconds(available_ns)} s after the '
+            f"start of the run, which lasts {seconds(e.duration_ns)} s: shorten the run, or record longer."
+        )
 
 
-def _shorten_advice(e: Experiment, available_ns: int) -> str:
-    """Advice how to shorten the run to the recording; empty if not even one round fits."""
-    if available_ns < e.round_ns:
-        return ""
-    if e.run.rounds is not None:
-        return f"set run.rounds to at most {available_ns // e.round_ns}, or "
-    return f"set run.duration_s to at most {seconds(available_ns)}, or "
+def recording_path(file: str) -> Path:
+    """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
+    path = Path(file)
+    table = path / "tables" / "mobility.parquet"
+    if path.is_dir() and not table.is_file():
+        raise ExperimentError(
+            f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
+        )
+    if not path.exists():
+        where = "relative paths start at the folder of the experiment's file, or where you start the run"
+        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
+    return table if path.is_dir() else path
+
+
+def recording_digest(file: str) -> str:
+    """SHA-256 of a recording; part of the run's name, so that an edited recording gives another run."""
+    return digest_of(recording_path(file))
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file; an ExperimentError if it cannot be read."""
+    try:
+        with open_file(path) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def has_connected(path: Path) -> bool:
+    """Whether the recording itself marks which vehicles are connected."""
+    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
+
+
+def recorded_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:
+    """Iterate over the recorded scenes in the order of the file, reading lazily."""
+    name = path.name.lower()
+    if name.endswith((".xml", ".xml.gz")):
+        return xml_scenes(path, register)
+    if not name.endswith(".parquet"):
+        raise ExperimentError(
+            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
+        )
+    table = ParquetFile(path)
+    return own_scenes(table) if is_own(table) else table_scenes(table, register)

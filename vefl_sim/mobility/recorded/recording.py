@@ -1,60 +1,198 @@
-"""Recordings of traffic: finding their files, and reading the frames of every supported format."""
+"""Recordings: the numbers of their vehicles, and the checks that their scenes have to pass.
 
-import hashlib
-from collections.abc import Iterator
-from pathlib import Path
+Times must increase, and vehicles must neither be too fast nor jump.
+"""
 
-from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.mobility.recorded.fcd import fcd_table_frames, xml_frames
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile
-from vefl_sim.mobility.recorded.register import VehicleNumbers
-from vefl_sim.mobility.recorded.trajectory import is_own, own_frames
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.core.errors import BadInput, ExperimentError
+from vefl_sim.core.parquet import Columns
+from vefl_sim.core.rng import Streams
+from vefl_sim.mobility.scene import Scene
+
+MAX_VEHICLES = 1_000_000  # at one time, and in a whole recording; at one time, they take 0.5 GB of memory
+_LARGEST = 1e9  # metres or m/s
+_SPEED_TOLERANCE_MPS = 0.01  # because recordings are rounded
+_SIDESTEP_M = 10.0  # SUMO changes lanes instantly
+
+LastSeen = tuple[int, float, float]  # time, x, y
 
 
-def recording_path(file: str) -> Path:
-    """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
-    path = Path(file)
-    table = path / "tables" / "mobility.parquet"
-    if path.is_dir() and not table.is_file():
-        raise ExperimentError(
-            f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
+class VehicleNumbers:
+    """Assigns the numbers 1, 2, … to vehicles in the order in which they first appear.
+
+    Whether vehicle i is connected is the first draw of its own stream ("traffic", i), as in the built-in traffic.
+    """
+
+    def __init__(self, streams: Streams, cv_share: float) -> None:
+        self._streams, self._cv_share = streams, cv_share
+        self._numbers: dict[str, int] = {}
+        self._connected = bytearray()
+
+    def numbers(self, names: Sequence[str]) -> Ints:
+        """Numbers of the vehicles with these names; new vehicles get the next free numbers."""
+        return np.array([self.number(name) for name in names], np.int64)
+
+    def number(self, name: str, may_connect: bool = True) -> int:
+        """Number of one vehicle; `may_connect` (whether it may be a CV) only matters if the vehicle is new."""
+        return self._numbers.get(name) or self._add(name, may_connect)
+
+    def name(self, number: int) -> str:
+        """Name of the vehicle with this number."""
+        return list(self._numbers)[number - 1]
+
+    def connected(self, numbers: Ints) -> Bools:
+        """Which of the vehicles with these numbers are CVs."""
+        return np.asarray(self._connected)[numbers - 1].view(np.bool_)
+
+    def _add(self, name: str, may_connect: bool) -> int:
+        if len(self._numbers) == MAX_VEHICLES:
+            raise ExperimentError(f"There are more than {MAX_VEHICLES} vehicles: choose a shorter part of the traffic.")
+        number = self._numbers[name] = len(self._numbers) + 1
+        drawn = self._streams.generator("traffic", number).random() < self._cv_share
+        self._connected.append(bool(drawn and may_connect))
+        return number
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording, or SUMO while it drives: how it is called in error messages, and the names of its vehicles."""
+
+    name: str
+    register: VehicleNumbers | None = None  # None if vehicles are called by their numbers
+
+    def problem(self, scene: Scene, row: int, sentence: str) -> ExperimentError:
+        """An error that names a vehicle of a scene."""
+        number = int(scene.vehicle[row])
+        vehicle = self.register.name(number) if self.register else number
+        return ExperimentError(f"{self.name}, vehicle {vehicle} at {seconds(scene.time_ns)} s: {sentence}")
+
+    def too_many(self) -> ExperimentError:
+        """The error for more vehicles than a recording may have."""
+        return ExperimentError(f"{self.name}: there are more than {MAX_VEHICLES} vehicles: cut the recording.")
+
+
+def ordered(recording: Recording, scene: Scene) -> Scene:
+    """The scene of vehicles in any order; refuse duplicates and values that are not finite."""
+    for name, values in (("x", scene.x_m), ("y", scene.y_m), ("speed", scene.speed_mps)):
+        if (row := first(~(np.abs(values) <= _LARGEST))) is not None:
+            fault = f"beyond {_LARGEST:g}" if np.isfinite(values[row]) else "not a finite number"
+            raise recording.problem(
+                scene, row, f"{name} = {values[row]:g} is {fault}: correct it, or drop the vehicle."
+            )
+    scene = scene.rows(np.argsort(scene.vehicle, kind="stable"))
+    if (row := first(scene.vehicle[1:] == scene.vehicle[:-1])) is not None:
+        raise recording.problem(scene, row, "it appears twice: keep one of the two.")
+    return scene
+
+
+def first(which: Bools) -> int | None:
+    """Index of the first true entry, or None."""
+    return int(np.argmax(which)) if which.any() else None
+
+
+def seconds(time_ns: int) -> str:
+    """Format a time in seconds for messages."""
+    return f"{time_ns / 1e9:.10g}"
+
+
+def instants(recording: Recording, batches: Iterable[Columns], time: str) -> Iterator[Columns]:
+    """Yield the columns of consecutive rows with the same time, also across the borders of batches."""
+    pending: Columns = {}
+    for batch in batches:
+        columns = {name: np.concatenate((pending[name], batch[name])) for name in batch} if pending else batch
+        cuts = np.flatnonzero(columns[time][1:] != columns[time][:-1]) + 1
+        for start, end in pairwise((0, *cuts.tolist())):
+            yield _select(columns, slice(start, end))
+        pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+        if pending[time].size > MAX_VEHICLES:
+            raise recording.too_many()
+    if pending and pending[time].size:
+        yield pending
+
+
+def _select(columns: Columns, rows: slice) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def plausible(scenes: Iterator[Scene], recording: Recording, max_speed_mps: float) -> Iterator[Scene]:
+    """Yield the scenes unchanged, or raise an error at the first implausible one.
+
+    Keeps the last position of every vehicle that left, so memory grows with the number of vehicles, not with the time.
+    """
+    before: Scene | None = None
+    gone: dict[int, LastSeen] = {}
+    for scene in scenes:
+        if (row := first(scene.speed_mps < 0)) is not None:
+            message = f"speed = {scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
+            raise recording.problem(scene, row, message)
+        check_speeds(scene, recording, max_speed_mps, scenes)
+        if before and scene.time_ns <= before.time_ns:
+            raise ExperimentError(
+                f"{recording.name}: time {seconds(scene.time_ns)} s follows {seconds(before.time_ns)} s: sort the "
+                "recording by time, with each time once."
+            )
+        if before:
+            check_jumps(before, scene, recording, max_speed_mps, gone)
+            if len(gone) > MAX_VEHICLES:
+                raise recording.too_many()
+        before = scene
+        yield scene
+
+
+def check_speeds(scene: Scene, recording: Recording, max_speed_mps: float, later: Iterable[Scene] = ()) -> None:
+    """Refuse a vehicle above u_max; names the highest speed of this and all later scenes, to be corrected once."""
+    row = first(scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)
+    if row is None:
+        return
+    fastest_mps = float(scene.speed_mps.max())
+    with suppress(BadInput):  # report one error at a time
+        for other in later:
+            fastest_mps = max(fastest_mps, float(other.speed_mps.max(initial=0.0)))
+    raise recording.problem(
+        scene,
+        row,
+        f"speed = {scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {max_speed_mps:g}: raise "
+        f"mobility.max_speed_mps to at least {math.ceil(fastest_mps * 100) / 100:g}, because the sojourn bound relies "
+        "on it.",
+    )
+
+
+def check_jumps(
+    before: Scene, now: Scene, recording: Recording, max_speed_mps: float, gone: dict[int, LastSeen] | None = None
+) -> None:
+    """Refuse a vehicle that is farther from where it was than u_max allows.
+
+    `gone` has the last records of vehicles that have left, and is updated.
+    """
+    time_ns, x_m, y_m = _last_seen(before, now, {} if gone is None else gone)
+    elapsed_s = (now.time_ns - time_ns) / 1e9
+    distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
+    row = first(distance_m > max_speed_mps * elapsed_s + _SIDESTEP_M)  # NaN is never greater
+    if row is not None:
+        raise recording.problem(
+            now,
+            row,
+            f"it is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
+            f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports.",
         )
-    if not path.exists():
-        where = "relative paths start at the folder of the experiment's file, or where you start the run"
-        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
-    return table if path.is_dir() else path
 
 
-def recording_digest(file: str) -> str:
-    """SHA-256 of a recording; part of the run's name, so that an edited recording gives another run."""
-    path = recording_path(file)
-    try:
-        with open_file(path) as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()
-    except OSError as error:
-        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def source(path: Path) -> RecordingFile:
-    """The file with the unit of its places: rows of a table, lines of XML."""
-    return RecordingFile(path, "row" if path.suffix.lower() == ".parquet" else "line")
-
-
-def has_connected(path: Path) -> bool:
-    """Whether the recording itself marks which vehicles are connected."""
-    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
-
-
-def frames(path: Path, register: VehicleNumbers) -> Iterator[Frame]:
-    """Iterate over the recorded frames in the order of the file, reading lazily."""
-    name = path.name.lower()
-    if name.endswith((".xml", ".xml.gz")):
-        return xml_frames(path, register)
-    if not name.endswith(".parquet"):
-        raise ExperimentError(
-            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
-        )
-    table = ParquetFile(path)
-    return own_frames(table) if is_own(table) else fcd_table_frames(table, register)
+def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> Floats:
+    """(3, vehicles): time, x and y of the previous record of each vehicle; NaN for newcomers."""
+    left = np.flatnonzero(~np.isin(before.vehicle, now.vehicle, assume_unique=True)).tolist()
+    for row in left:
+        gone[int(before.vehicle[row])] = (before.time_ns, float(before.x_m[row]), float(before.y_m[row]))
+    previous = np.full((3, now.vehicle.size), np.nan)
+    _, old, new = np.intersect1d(before.vehicle, now.vehicle, assume_unique=True, return_indices=True)
+    previous[:, new] = np.full(old.size, float(before.time_ns)), before.x_m[old], before.y_m[old]
+    for row in np.flatnonzero(np.isnan(previous[0])).tolist():
+        previous[:, row] = gone.pop(int(now.vehicle[row]), (np.nan, np.nan, np.nan))
+    return previous

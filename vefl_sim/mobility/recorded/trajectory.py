@@ -4,16 +4,16 @@ A trajectory is such a table with a row for every vehicle and step: all scenes o
 it runs and played back to the last bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.parquet import ColumnKind, Columns, ParquetFile
-from vefl_sim.core.state import State
+from vefl_sim.core.parquet import ColumnKind, ParquetFile
 from vefl_sim.core.tables import TableWriter
-from vefl_sim.mobility.recorded.frame import Frame, RecordingFile, frame, instants
+from vefl_sim.mobility.recorded.recording import Recording, instants, ordered
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
 COMPLETE = "trajectory.parquet"
@@ -30,34 +30,12 @@ _COLUMNS: dict[str, ColumnKind] = {
 }
 
 
-class TrajectoryWriter:
-    """Writes a trajectory scene by scene; only some thousand rows are kept in memory."""
-
-    def __init__(self, path: Path) -> None:
-        self._table = TableWriter(path, SCENE_SCHEMA)
-        self._end_ns = 0
-
-    def append(self, scene: Scene) -> None:
-        """Append one scene to the file."""
-        time_ns = np.full(scene.vehicle.size, scene.time_ns, np.int64)
-        self._table.extend({**vars(scene), "time_ns": time_ns})
-        self._end_ns = scene.time_ns
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._table.close(metadata={_END: str(self._end_ns)})  # because the last scenes may have no rows
-
-    def discard(self) -> None:
-        """Delete the partial file."""
-        self._table.discard()
-
-
 class Trajectory:
     """Plays back a trajectory file, with the time steps with which it was written."""
 
     def __init__(self, path: Path, step_ns: int) -> None:
         self.step_ns = step_ns
-        self._scenes = _scenes(path)
+        self._scenes = own_scenes(ParquetFile(path))
         self._next = next(self._scenes, None)
         self._scene = self._at(0)
 
@@ -70,15 +48,6 @@ class Trajectory:
         self._scene = self._at(self._scene.time_ns + self.step_ns)
         return self._scene
 
-    def state(self) -> State:
-        """Time up to which the trajectory has been played."""
-        return {"time_ns": self._scene.time_ns}
-
-    def restore(self, state: State) -> None:
-        """Play the trajectory up to the time of a checkpoint."""
-        while self._scene.time_ns < state["time_ns"]:
-            self.advance()
-
     def _at(self, time_ns: int) -> Scene:
         if self._next is None or self._next.time_ns > time_ns:
             return replace(_EMPTY_SCENE, time_ns=time_ns)
@@ -86,16 +55,26 @@ class Trajectory:
         return scene
 
 
-def record(traffic: Mobility, writer: TrajectoryWriter, until_ns: int) -> Iterator[int]:
-    """Write the traffic from now on, up to one step after `until_ns`; yield the start time of every step."""
-    writer.append(traffic.scene())
-    while (before := traffic.scene().time_ns) <= until_ns:  # the coverage process needs the scene one step ahead
-        writer.append(traffic.advance())
-        yield before
+def record(traffic: Mobility, path: Path, until_ns: int, on_step: Callable[[int], None] = lambda time_ns: None) -> None:
+    """Write the traffic from now on, up to one step after `until_ns`, to a file that appears when it is complete.
+
+    `on_step` is called with the start time of every step. Only some thousand rows are kept in memory.
+    """
+    table, scene = TableWriter(path, SCENE_SCHEMA), traffic.scene()
+    try:
+        _append(table, scene)
+        while scene.time_ns <= until_ns:  # the coverage process needs the scene one step ahead
+            on_step(scene.time_ns)
+            scene = traffic.advance()
+            _append(table, scene)
+    except BaseException:
+        table.discard()
+        raise
+    table.close(metadata={_END: str(scene.time_ns)})  # because the last scenes may have no rows
 
 
-def _scenes(path: Path) -> Iterator[Scene]:
-    return (recorded.scene for recorded in own_frames(ParquetFile(path)))
+def _append(table: TableWriter, scene: Scene) -> None:
+    table.extend({**vars(scene), "time_ns": np.full(scene.vehicle.size, scene.time_ns, np.int64)})
 
 
 def is_own(table: ParquetFile) -> bool:
@@ -103,29 +82,21 @@ def is_own(table: ParquetFile) -> bool:
     return "time_ns" in table.column_names
 
 
-def own_frames(table: ParquetFile) -> Iterator[Frame]:
-    """Yield one frame per time, and empty frames at time 0 and at the end if there are no rows for them."""
-    source, columns = RecordingFile(table.path, "row"), None
-    for number, columns in enumerate(instants(source, table.batches(_COLUMNS), "time_ns")):
-        if number == 0 and columns["time_ns"][0] > 0:
-            yield _empty_frame(columns, 0, 1)
-        yield frame(source, _scene(columns), int(columns["row"][0]), columns["row"])
-    if columns and (end_ns := _end_ns(table)) > columns["time_ns"][0]:
-        yield _empty_frame(columns, end_ns, int(columns["row"][-1]))
-
-
-def _end_ns(table: ParquetFile) -> int:
+def own_scenes(table: ParquetFile) -> Iterator[Scene]:
+    """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
+    recording = Recording(str(table.path))
+    scene: Scene | None = None
+    for columns in instants(recording, table.batches(_COLUMNS), "time_ns"):
+        values: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
+        before, scene = scene, Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
+        if before is None and scene.time_ns > 0:
+            yield _empty(scene, 0)
+        yield ordered(recording, scene)
     noted = table.metadata.get(_END, "")
-    return int(noted) if noted.isdecimal() else 0
+    if scene and noted.isdecimal() and int(noted) > scene.time_ns:
+        yield _empty(scene, int(noted))
 
 
-def _scene(columns: Columns) -> Scene:
-    x_m, y_m, speed_mps = columns["x_m"], columns["y_m"], columns["speed_mps"]
-    return Scene(int(columns["time_ns"][0]), columns["vehicle"], x_m, y_m, speed_mps, columns["connected"])
-
-
-def _empty_frame(like: Columns, time_ns: int, row: int) -> Frame:
-    """A frame without vehicles, with the column types of another one."""
-    scene = _scene(like)
-    empty = {name: values[:0] for name, values in vars(scene).items() if name != "time_ns"}
-    return Frame(Scene(time_ns=time_ns, **empty), row, np.zeros(0, np.int64))
+def _empty(scene: Scene, time_ns: int) -> Scene:
+    """A scene without vehicles, with the column types of another one."""
+    return replace(scene.rows(np.zeros(0, np.int64)), time_ns=time_ns)

@@ -1,11 +1,16 @@
-"""Generated demand for a network: routes by SUMO's randomTrips and duarouter, departures as a Poisson process."""
+"""Generated demand for a network: routes by SUMO's randomTrips and duarouter, departures as a Poisson process.
+
+If not given, the departure rate is the one at which `traffic.mean_in_coverage` vehicles are in coverage on average.
+"""
 
 import gzip
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
@@ -14,13 +19,27 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import Experiment, RadioTable, RunTable
+from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net, Position
-from vefl_sim.mobility.sumo.programs import run_tool
+from vefl_sim.mobility.sumo.programs import file_argument, run_tool
 
 ROUTES = 1000
 _ANY_SPEED = 1000.0  # times the speed limit, so that only the maximum speed of the vehicle type limits
+
+LEAST_SETTLED_S = 100.0
+LEAST_PILOT_S = 600.0
+MOST_PILOTS, NEAR = 6, 0.05
+BLOCKED_S = 10
+PILOT_STEP_S = 0.5  # with SUMO's default of 1 s, unsignalled junctions pass too many: a third less are in coverage
+_REPORT_EVERY = 100  # steps
+_GROWTH = (1.0, 4.0)  # smallest and largest plausible growth exponent
+_GUESS = 0.5  # share of the free speed that the first pilot run assumes, because of lights and other vehicles
+_DENSE = 0.15  # share of the bumper-to-bumper maximum; with more, the first pilot run might only produce a jam
+_JAM = 0.1  # share of the free speed; slower traffic is a jam
+_CLOSE = 1.5  # ratio of a jammed to a flowing rate below which the search between them stops
 
 
 @dataclass(frozen=True)
@@ -106,3 +125,205 @@ def _vehicle_type(experiment: Experiment) -> str:
         f'decel="{driver.comfort_decel_mps2!r}" tau="{driver.headway_s!r}" minGap="{driver.min_gap_m!r}" '
         f'length="{driver.length_m!r}" maxSpeed="{driver.max_speed_mps!r}" speedFactor="{factor:g}" speedDev="0"/>'
     )
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A pilot run: a departure rate, and the mean number of vehicles in coverage that it gave."""
+
+    rate_per_s: float
+    in_coverage: float
+    step_s: float
+    jammed: bool = False  # hardly any vehicle moves: more departures do not bring more vehicles into coverage
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The departure rate, and the time after which the traffic has settled."""
+
+    rate_per_s: float
+    settled_s: float
+    in_coverage: float | None  # in the nearest pilot run; None if the user set the rate
+    pilots: tuple[Pilot, ...]
+    confirming: Pilot | None = None  # with the run's own step, if that is smaller; corrects the rate
+
+    @property
+    def jams(self) -> bool:
+        """Whether the nearest pilot run, or the confirming one, was jammed."""
+        nearest = [pilot for pilot in self.pilots if pilot.in_coverage == self.in_coverage]
+        return any(pilot.jammed for pilot in (self.confirming, *nearest) if pilot)
+
+
+def calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Calibration:
+    """The rate `traffic.arrivals_per_s` or, if that is not set, the one that gives `traffic.mean_in_coverage`.
+
+    By Little's law the number in coverage is the rate times the mean time there, which grows with the traffic, in a jam
+    without bound. So the rate is searched with pilot runs: the first rate is estimated from the routes alone, the
+    following ones from the previous pilot runs, until one is near. They have their own seed, because the rate belongs
+    to the experiment and not to one run of it. They use long steps; a last one with the step of the run corrects the
+    error that this causes.
+    """
+    e, run = experiment, RunTable(name="pilot", seed=0)
+    radio = RadioTable(coverage_radius_m=e.radio.coverage_radius_m)
+    relevant = Experiment(run=run, mobility=e.mobility, sumo=e.sumo, traffic=e.traffic, radio=radio)
+    return _calibrate(relevant, routes, gnb_m)
+
+
+@lru_cache(maxsize=16)  # the runs of a comparison share the same calibration
+def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> Calibration:
+    settled_s = _settled_s(experiment, routes)
+    if rate_per_s := experiment.traffic.arrivals_per_s:
+        return Calibration(rate_per_s, settled_s, None, ())
+    wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
+    most = _most_in_coverage(experiment, routes, gnb_m)
+    if not metres:
+        raise ExperimentError(
+            f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
+            f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
+        )
+    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s)
+    rate_per_s, pilots = min(wanted, _DENSE * most) * _GUESS * _free_mps(experiment, routes) / metres, []
+    for number in range(1, MOST_PILOTS + 1):
+        pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S), number))
+        if _is_near(pilots[-1], wanted) or _is_hopeless(pilots, wanted):
+            break
+        rate_per_s = _next_rate(pilots, wanted)
+    best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
+    _check_jam(best, pilots, wanted)
+    if experiment.mobility.step_s >= PILOT_STEP_S:
+        return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
+    confirming = pilot(best.rate_per_s, experiment.mobility.step_s, len(pilots) + 1)
+    rate_per_s = _corrected_rate(confirming, _growth_exponent(best, pilots), wanted)
+    return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
+
+
+def _is_near(pilot: Pilot, wanted: float) -> bool:
+    return abs(pilot.in_coverage / wanted - 1) <= NEAR
+
+
+def _is_hopeless(pilots: list[Pilot], wanted: float) -> bool:
+    """Whether flowing traffic is too little and a slightly higher rate already jams, so that no rate will do."""
+    flowing = max((p.rate_per_s for p in pilots if not p.jammed and p.in_coverage < wanted), default=0.0)
+    return any(p.jammed and p.in_coverage < wanted and p.rate_per_s <= _CLOSE * flowing for p in pilots)
+
+
+def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:
+    """Refuse a calibration that jams and has less than half of the wanted vehicles in coverage."""
+    if best.in_coverage < wanted / 2 and any(p.jammed for p in pilots):
+        flowing = max((p.in_coverage for p in pilots if not p.jammed), default=0.0)
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {wanted:g}: the streets jam before; with {flowing:.0f} vehicles in coverage "
+            f"the traffic still flowed, with {max(p.in_coverage for p in pilots):.0f} it stood still: lower it."
+        )
+
+
+def _corrected_rate(confirming: Pilot, growth: float, wanted: float) -> float:
+    """The rate that should give the wanted number, if numbers grow with this power of the rate."""
+    if _is_near(confirming, wanted) or not confirming.in_coverage:
+        return confirming.rate_per_s
+    return confirming.rate_per_s * min(max(math.pow(wanted / confirming.in_coverage, 1 / growth), 0.5), 2.0)
+
+
+def _growth_exponent(best: Pilot, pilots: list[Pilot]) -> float:
+    """Exponent of the growth of numbers with the rate: the denser the traffic, the longer vehicles stay.
+
+    Taken between the best pilot run and the one with the nearest rate.
+    """
+    others = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s]
+    if not others or not best.in_coverage:
+        return 1.0
+    other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
+    growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
+    return min(max(growth, _GROWTH[0]), _GROWTH[1])
+
+
+def _next_rate(pilots: list[Pilot], wanted: float) -> float:
+    """The rate to try next: in proportion to the last one, or by a power law between two that enclose `wanted`."""
+    by_rate = attrgetter("rate_per_s")
+    below = max((p for p in pilots if p.in_coverage < wanted and not p.jammed), key=by_rate, default=None)
+    above = min((p for p in pilots if p.in_coverage >= wanted or p.jammed), key=by_rate, default=None)
+    if below and above and above.in_coverage < wanted:
+        return math.sqrt(below.rate_per_s * above.rate_per_s)
+    if pilots[-1].jammed and not below:
+        return pilots[-1].rate_per_s / 3
+    if below and above and below.in_coverage > 0 and below.rate_per_s < above.rate_per_s:
+        part = math.log(wanted / below.in_coverage) / math.log(above.in_coverage / below.in_coverage)
+        part = min(max(part, 0.2), 0.8)  # a jam follows no power law, but part of the way still converges
+        return below.rate_per_s * math.pow(above.rate_per_s / below.rate_per_s, part)
+    return pilots[-1].rate_per_s * min(max(wanted / max(pilots[-1].in_coverage, 1e-9), 1 / 3), 3.0)
+
+
+def _free_mps(experiment: Experiment, routes: SumoRoutes) -> float:
+    """Mean speed of a vehicle without other traffic."""
+    most_mps = experiment.mobility.max_speed_mps
+    if not experiment.sumo.lane_limits:
+        return most_mps
+    free_s = routes.metres(np.array([s.length_m / min(s.limit_mps, most_mps) for s in routes.net.streets]))
+    return routes.length_m / free_s
+
+
+def _settled_s(experiment: Experiment, routes: SumoRoutes) -> float:
+    """Time for three journeys at free speed; after it hardly any of the first vehicles is left."""
+    return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
+
+
+def _most_in_coverage(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> int:
+    """Number of vehicles that fit bumper to bumper on the streets in coverage; refuses a larger demand."""
+    lanes = np.array([street.lanes for street in routes.net.streets])
+    metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
+    most = int(metres / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
+    if experiment.mean_in_coverage > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} "
+            "vehicles at most, bumper to bumper: lower it."
+        )
+    return most
+
+
+def _pilot(
+    experiment: Experiment,
+    routes: SumoRoutes,
+    gnb_m: Position,
+    rate_per_s: float,
+    step_s: float,
+    number: int,
+    *,
+    settled_s: float,
+) -> Pilot:
+    """Run SUMO at this rate and measure the mean number of vehicles in coverage after the traffic has settled."""
+    radius_m, watched_s = experiment.radio.coverage_radius_m, max(LEAST_PILOT_S, 2 * settled_s)
+    experiment = experiment.model_copy(update={"mobility": experiment.mobility.model_copy(update={"step_s": step_s})})
+    on_time = partial(report, f"pilot run {number} of SUMO to find the departure rate", of=settled_s + watched_s)
+    counts, speeds_mps, free_mps = list[int](), list[float](), _free_mps(experiment, routes)
+    with tempfile.TemporaryDirectory() as folder:
+        demand = Path(folder) / "pilot.rou.xml.gz"
+        write_demand(demand, routes, experiment, rate_per_s, settled_s + watched_s)
+        with live(SumoSetup(experiment, arguments(routes.net.path, demand), gnb_m, settled_s), on_time) as traffic:
+            for step in range(int(watched_s / step_s)):
+                scene = traffic.advance()
+                inside = scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
+                counts.append(inside.size)
+                speeds_mps.append(float(inside.sum()))
+                if step % _REPORT_EVERY:
+                    continue
+                on_time(settled_s + step * step_s)
+                if step * step_s >= LEAST_SETTLED_S and _is_jammed(counts, speeds_mps, free_mps):
+                    break  # the jam would last, and SUMO is slow with so many vehicles
+    return Pilot(rate_per_s, float(np.mean(counts)), step_s, _is_jammed(counts, speeds_mps, free_mps))
+
+
+def _is_jammed(counts: list[int], speeds_mps: list[float], free_mps: float) -> bool:
+    """Whether the traffic is a jam, from the number of vehicles in coverage and the sum of their speeds per step."""
+    return sum(speeds_mps) < _JAM * free_mps * sum(counts)
+
+
+def arguments(net: Path, demand: Path) -> tuple[str, ...]:
+    """SUMO's arguments for generated demand; SUMO integrates the motion as the built-in traffic does.
+
+    Vehicles are not teleported out of a jam, so those that block each other on a junction would wait for ever, and all
+    traffic behind them; after BLOCKED_S seconds they ignore each other.
+    """
+    return (
+        "--net-file", file_argument(net), "--route-files", file_argument(demand), "--begin", "0",
+        "--step-method.ballistic", "--ignore-junction-blocker", str(BLOCKED_S),
+    )  # fmt: skip

@@ -5,10 +5,10 @@ a device. Detectors and the like are allowed in all files but the network; SUMO 
 nothing.
 """
 
-import errno
 import os
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,6 @@ from vefl_sim.mobility.sumo.programs import file_argument
 MAX_BYTES = 1 << 31  # of all files together, unpacked; a file that is included twice counts twice
 _MAX_RATIO, _SMALL_BYTES = 100, 1 << 26  # of unpacked to packed bytes, beyond 64 MiB
 MAX_ELEMENTS = 10_000_000  # of all files together
-_MAX_DEPTH = 64  # of files that include each other
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")  # SUMO's parser reads them exactly as ours does
 _INCLUDES = {"include": "href", "rerouter": "file", "variableSpeedSign": "file"}
 """Elements that name another input file, and in which attribute."""
@@ -57,21 +56,14 @@ def identity(path: Path) -> Path:
 
 
 @dataclass
-class _Size:
-    """Unpacked bytes and elements of some files."""
-
-    bytes: int = 0
-    elements: int = 0
-
-
-@dataclass
 class ForeignFile:
-    """A file that SUMO reads, after its check."""
+    """A file that SUMO reads, after its check; its unpacked size does not count the files that it includes."""
 
     path: Path
-    included: list[Path] = field(default_factory=list)
+    included: list[Path] = field(default_factory=list)  # each by its `identity`
     writes: bool = False  # whether it has detectors or the like that name an output
-    size: _Size = field(default_factory=_Size)
+    bytes: int = 0
+    elements: int = 0
 
 
 def require_harmless(
@@ -79,73 +71,56 @@ def require_harmless(
 ) -> dict[Path, ForeignFile]:
     """All files that SUMO would read, also by <include>, by their identity.
 
-    An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large. `net` is
-    the network among the files; `label` names the files in error messages, if not their path.
+    An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large, where each
+    counts as often as SUMO would read it. `net` is the network among the files; `label` names the files in error
+    messages, if not their path.
     """
-    files, found, sizes, left = [*files], dict[Path, ForeignFile](), dict[Path, _Size](), _Size(MAX_BYTES, MAX_ELEMENTS)
-    pending = [*files]
+    files, found = [*files], dict[Path, ForeignFile]()
+    left_bytes, left_elements = MAX_BYTES, MAX_ELEMENTS
+    pending = deque((identity(path), path) for path in files)
     while pending:
-        path = pending.pop(0)
-        if identity(path) not in found:
-            found[identity(path)] = file = _Check(path, label or str(path), left, path == net).read()
-            pending += file.included
-    total = [_size(path, found, sizes) for path in files]
-    if sum(size.bytes for size in total) > MAX_BYTES or sum(size.elements for size in total) > MAX_ELEMENTS:
-        raise ExperimentError(
-            f"The files that {', '.join(map(str, files[:5]))} include have, each time that they are included, more "
-            f"than {MAX_BYTES >> 30} GB or {MAX_ELEMENTS} elements: include them less often."
-        )
+        key, path = pending.popleft()
+        if key not in found:
+            check = _Check(path, label or str(path), left_elements, path == net)
+            found[key] = check.read(left_bytes)
+        left_bytes, left_elements = left_bytes - found[key].bytes, left_elements - found[key].elements
+        if left_bytes < 0 or left_elements < 0:
+            raise ExperimentError(
+                f"The files that {', '.join(map(str, files[:5]))} include have, each time that they are included, more "
+                f"than {MAX_BYTES >> 30} GB or {MAX_ELEMENTS} elements: include them less often."
+            )
+        pending.extend((inner, inner) for inner in found[key].included)
     return found
-
-
-def _size(
-    path: Path, found: Mapping[Path, ForeignFile], sizes: dict[Path, _Size], above: tuple[Path, ...] = ()
-) -> _Size:
-    """How much SUMO reads of a file and of those that it includes, each as often as it is included.
-
-    `sizes` has the files that are known already, `above` those that include this one.
-    """
-    key = identity(path)
-    if key in above or len(above) == _MAX_DEPTH:
-        raise ExperimentError(f"{path} includes itself, or the files are nested too deeply: correct <include>.")
-    if key not in sizes:
-        parts = [found[key].size, *(_size(inner, found, sizes, (*above, key)) for inner in found[key].included)]
-        sizes[key] = _Size(sum(part.bytes for part in parts), sum(part.elements for part in parts))
-    return sizes[key]
 
 
 class _Check:
     """The check of one file."""
 
-    def __init__(self, path: Path, label: str, left: _Size, is_net: bool) -> None:
-        """`left`: how much may be read of this file and of those after it."""
-        self._file, self._label, self._left, self._is_net = ForeignFile(path), label, left, is_net
+    def __init__(self, path: Path, label: str, most_elements: int, is_net: bool) -> None:
+        self._file, self._label, self._most_elements, self._is_net = ForeignFile(path), label, most_elements, is_net
         self._problems: list[str] = []
         self._xml = XmlParser(self._start)
 
-    def read(self) -> ForeignFile:
+    def read(self, left_bytes: int) -> ForeignFile:
         """Read the file to its end; an ExperimentError has all problems in it."""
         try:
             most_bytes = _SMALL_BYTES + _MAX_RATIO * self._file.path.stat().st_size
-            with open_unpacked(self._file.path, min(most_bytes, self._left.bytes)) as file:
+            with open_unpacked(self._file.path, min(most_bytes, left_bytes)) as file:
                 self._xml.read(file)
         except BadXml as error:
             self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
         except (OSError, EOFError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or error
-            if getattr(error, "errno", None) == errno.EFBIG and self._left.bytes < most_bytes:
-                reason = f"with the files named before it has more than {MAX_BYTES >> 30} GB"
-            self._problems.append(f"{self._label} cannot be read: {str(reason).rstrip('.')}.")
+            reason = str(getattr(error, "strerror", None) or error).rstrip(".")
+            together = f", or all files together more than {MAX_BYTES >> 30} GB" if left_bytes < most_bytes else ""
+            self._problems.append(f"{self._label} cannot be read: {reason}{together}.")
         if self._problems:
             raise ExperimentError(self._problems)
-        self._file.size.bytes = self._xml.bytes
-        self._left.bytes -= self._xml.bytes
+        self._file.bytes = self._xml.bytes
         return self._file
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._left.elements -= 1
-        self._file.size.elements += 1
-        if self._left.elements < 0:
+        self._file.elements += 1
+        if self._file.elements > self._most_elements:
             raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
             raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
@@ -176,7 +151,7 @@ class _Check:
             self._add_problem(f"<{tag}> names {path}, and there is no such file: correct it")
             return
         file_argument(path)  # refuses a name that SUMO would take for another one
-        self._file.included.append(path)
+        self._file.included.append(identity(path))
 
     def _check_parameter(self, key: str, value: str) -> None:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""
@@ -202,33 +177,31 @@ def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dic
     before = -1
     while before < len(copied):
         before = len(copied)
-        copied |= {key for key, file in files.items() if copied & set(map(identity, file.included))}
+        copied |= {key for key, file in files.items() if copied & {*file.included}}
     copies = {key: folder / f"input{number}.xml" for number, key in enumerate(files, 1) if key in copied}
     with explain_write_errors(folder):
         for key, copy in copies.items():
             with copy.open("w", encoding="utf-8") as target:
-                _Copy(files[key].path, copies, target)
+                _copy(files[key].path, copies, target)
     return copies
 
 
-class _Copy:
-    """Writes the elements of a file again, in UTF-8 and not packed; SUMO's input files have no text between them."""
+def _copy(path: Path, copies: Mapping[Path, Path], target: TextIO) -> None:
+    """Write the elements of a file again, in UTF-8 and not packed; SUMO's input files have no text between them."""
 
-    def __init__(self, path: Path, copies: Mapping[Path, Path], target: TextIO) -> None:
-        self._path, self._copies, self._target = path, copies, target
-        with open_unpacked(path) as source:
-            XmlParser(self._start, lambda tag: target.write(f"</{tag}>\n")).read(source)
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        values = {name: self._value(tag, name, value) for name, value in attributes.items()}
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        values = {name: changed(tag, name, value) for name, value in attributes.items()}
         kept = [f" {name}={quoteattr(value)}" for name, value in values.items() if value is not None]
-        self._target.write(f"<{tag}{''.join(kept)}>")
+        target.write(f"<{tag}{''.join(kept)}>")
 
-    def _value(self, tag: str, name: str, value: str) -> str | None:
+    def changed(tag: str, name: str, value: str) -> str | None:
         """The value of an attribute in the copy; None for one that is left out."""
         if not _names_a_file(name) or value in _NOWHERE:
             return value
         if _INCLUDES.get(tag) == name:
-            path = self._path.parent / value
-            return file_argument(self._copies.get(identity(path), path))
+            included = path.parent / value
+            return file_argument(copies.get(identity(included), included))
         return "NUL" if _OUTPUTS.get(tag) == name else None
+
+    with open_unpacked(path) as source:
+        XmlParser(start, lambda tag: target.write(f"</{tag}>\n")).read(source)

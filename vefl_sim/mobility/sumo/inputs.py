@@ -1,29 +1,74 @@
-"""The input file `mobility.file` for SUMO: a configuration, a network, or a map from OpenStreetMap."""
+"""The input file `mobility.file` for SUMO: a configuration, a network, or a map from OpenStreetMap.
+
+SUMO itself never reads a configuration, because its options can overwrite any file, log anywhere and open sockets. It
+gets those options that read files or change the traffic, and no others.
+"""
 
 import hashlib
 import math
-import zlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.files import open_file, open_unpacked
+from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.sumo.configuration import read_configuration
-from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_harmless
+from vefl_sim.mobility.recorded.playback import digest_of
+from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, identity, require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
-from vefl_sim.mobility.sumo.process import ask
-from vefl_sim.mobility.sumo.programs import UNVALIDATED, file_argument, run_program
+from vefl_sim.mobility.sumo.programs import UNVALIDATED, ask, file_argument, run_program
 
 CONFIGURATION = (".sumocfg",)
 NET = (".net.xml", ".net.xml.gz")
 OSM = (".osm", ".osm.xml", ".osm.gz", ".osm.xml.gz")
-_NETCONVERT = (
+_FROM_OSM = (
     "--keep-edges.by-vclass", "passenger", "--remove-edges.isolated",
     "--geometry.remove", "--roundabouts.guess", "--ramps.guess", "--junctions.join", "--no-turnarounds.except-deadend",
-    "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static", "--no-warnings",
-    *UNVALIDATED,
+    "--tls.guess-signals", "--tls.discard-simple", "--tls.join", "--tls.default-type", "static",
 )  # fmt: skip
-"""Options that SUMO's documentation recommends for OpenStreetMap."""
+"""Options of netconvert that SUMO's documentation recommends for OpenStreetMap."""
+
+
+_MAX_BYTES = 1 << 20
+_NET_FILE = ("net-file", "net", "n")
+_ONE_FILE = (*_NET_FILE, "load-state")
+_INPUTS = (
+    *_ONE_FILE, "route-files", "routes", "r", "additional-files", "additional", "a", "weight-files", "weights", "w",
+    "device.fcd-replay.files", "device.fcd-replay.file",
+)  # fmt: skip
+"""All names of the options with which a configuration names input files."""
+_TRAFFIC = re.compile(
+    r"""begin|b|end|e|extrapolate-departpos|step-method\.ballistic|lateral-resolution|no-internal-links|junction-taz
+    |load-state\.(offset|remove-vehicles)|weight-attribute|measure|x|threads|thread-rngs|scale|scale-suffix
+    |ignore-(junction-blocker|route-errors|accidents)|keep-after-arrival|max-(num-\w+|depart-delay)|random-depart-offset
+    |(intermodal-)?collision\..+|time-to-(teleport\..+|impatience)|waiting-time-memory|startup-wait-threshold
+    |(sloppy|eager|emergency)-insert|insertion-checks|use-stop-\w+|lanechange\.(duration|overtake-right)
+    |(tls|railsignal|default|carfollow|overhead-wire|emergencydecel|parking|ride|mapmatch|weights|persontrip|railway)\..+
+    |railsignal-moving-block|slope-centered|pedestrian\.(model|timegap-crossing|striping\..+)
+    |routing-(algorithm|threads)|replay-rerouting|with-taz|mesosim|meso[-.].+
+    |(person-)?device\.(rerouting|routing|fcd-replay|battery|elechybrid|stationfinder|toc|driverstate|bluelight|taxi
+        |glosa|friction)\..+""",
+    re.VERBOSE,
+)
+"""Options that change the traffic and name no file; those below are left out before."""
+_LEFT_OUT = re.compile(
+    r"""step-length|seed|srand|random|abs-rand|time-to-teleport|collision\.action|route-steps|s
+    |verbose|v|print-options|no-warnings|W|suppress-warnings|aggregate-warnings|log\.(timestamps|processid)|language
+    |(no-)?duration-log(\..+)?|t|no-step-log|step-log\.period|xml-validation(\..+)?|X
+    |human-readable-time|H|precision(\.geo)?
+    |gui-settings-file|g|quit-on-end|Q|game(\.mode)?|G|start|S|delay|d|breakpoints|B|demo|D|disable-textures|T
+    |registry-viewport|window-(size|pos)|tracker-interval|osg-view|(edge)?data-files|m|alternative-net-file|N|selection-file
+    |.+-output(\..+)?|output(-prefix|-suffix|\..+)|(netstate|netstate-dump|ndump|tripinfo|summary|vehroutes|personinfo
+    |personroutes|person-fcd|emissions|phemlight)([.-].+)?|dump-(empty-edges|precision)|save-state\..+|write-(license|metadata)
+    |l|log|log-file|message-log|error-log|pedestrian\.jupedsim\.(wkt|py)(\..+)?
+    |(person-)?device\.((emissions|fcd|tripinfo|vehroute|ssm|btreceiver|btsender|example)\..+|.+\.(output|file))""",
+    re.VERBOSE,
+)
+"""Options that are left out: the run sets them itself, or they concern only what SUMO writes and sumo-gui shows."""
 
 
 def map_path(file: str) -> Path:
@@ -44,19 +89,11 @@ def map_digest(file: str) -> str:
     """SHA-256 of all files that SUMO will read; part of the run's name, so that an edited map gives another run."""
     path = map_path(file)
     if not path.name.lower().endswith(CONFIGURATION):
-        return _digest(path).hex()
+        return digest_of(path)
     configuration = read_configuration(path)
     named = require_harmless(configuration.files, configuration.net)
     files = [path, *(file.path for file in named.values())]
-    return hashlib.sha256(b"".join(map(_digest, files))).hexdigest()
-
-
-def _digest(path: Path) -> bytes:
-    try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError as error:
-        raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
+    return hashlib.sha256(b"".join(bytes.fromhex(digest_of(file)) for file in files)).hexdigest()
 
 
 def configuration_of(file: str, folder: Path) -> tuple[Net, tuple[str, ...]]:
@@ -77,41 +114,16 @@ def net_of(file: str, folder: Path) -> Net:
     return read_net(path, label)
 
 
-def convert(osm: Path, net: Path, label: str) -> Path:
-    """Convert a map from OpenStreetMap to a network of SUMO; `label` names the map in error messages."""
-    if fault := _failed_download(osm):
-        raise ExperimentError(f"{label} {fault}.")
-    require_harmless([osm], label=label)
-    run_program("netconvert", ("--osm-files", osm, "--output-file", net, *_NETCONVERT), f"{label} cannot be converted")
-    return net
+def convert(source: Path, net: Path, label: str) -> Path:
+    """Convert a map from OpenStreetMap, or a network of an older version, to a network of the installed SUMO.
 
-
-def _failed_download(path: Path) -> str | None:
-    """Detect failed downloads, for which netconvert would only report that they are not XML; None for a map."""
-    try:
-        with open_unpacked(path) as file:
-            start = file.read(400).removeprefix(b"\xef\xbb\xbf").strip()
-    except (OSError, EOFError, zlib.error):
-        return "is not a gzip file, or it is incomplete: download it again"
-    if not start:
-        return "is empty: download it again"
-    if start.startswith(b"PK"):
-        return "is a zip file: unpack it"
-    if b"<html" in start.lower():
-        return "is a web page, not a map: download it again"
-    if not start.startswith(b"<"):
-        return f"is not a map but the text {start.splitlines()[0][:80].decode(errors='replace')!r}"
-    return None
-
-
-def renew(old: Path, net: Path, label: str) -> Path:
-    """Convert a network to the format of the installed version of SUMO; `label` names it in error messages."""
-    require_harmless([old], old, label)
-    run_program(
-        "netconvert",
-        ("--sumo-net-file", old, "--output-file", net, "--no-warnings", *UNVALIDATED),
-        f"{label} cannot be converted",
-    )
+    `label` names the map in error messages.
+    """
+    is_osm = source.name.lower().endswith(OSM)
+    require_harmless([source], None if is_osm else source, label)
+    options = ("--osm-files", source, *_FROM_OSM) if is_osm else ("--sumo-net-file", source)
+    arguments = (*options, "--output-file", net, "--no-warnings", *UNVALIDATED)
+    run_program("netconvert", arguments, f"{label} cannot be converted")
     return net
 
 
@@ -145,3 +157,77 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
     question = f"*libsumo.simulation.convertGeo({longitude!r}, {latitude!r}, True)"
     x_m, y_m = ask(question, ("--net-file", file_argument(net.path)), str(net.path)).split()
     return float(x_m), float(y_m)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The options of a .sumocfg, all of which are harmless."""
+
+    path: Path
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def net(self) -> Path:
+        """The file of its network."""
+        return next(self._named(option, value)[0] for option, value in self.options if option in _NET_FILE)
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """All input files that it names; they exist, and their content is not checked yet."""
+        return [file for option, value in self.options if option in _INPUTS for file in self._named(option, value)]
+
+    def arguments(self, copies: Mapping[Path, Path] | None = None) -> tuple[str, ...]:
+        """The options as arguments for SUMO; each is one word, so that no value can be taken for an option.
+
+        `copies` are read instead of the files, which are known by their identity.
+        """
+        return tuple(f"--{option}={self._argument(option, value, copies or {})}" for option, value in self.options)
+
+    def _argument(self, option: str, value: str, copies: Mapping[Path, Path]) -> str:
+        if option not in _INPUTS:
+            return value
+        return ",".join(file_argument(copies.get(identity(file), file)) for file in self._named(option, value))
+
+    def _named(self, option: str, value: str) -> list[Path]:
+        """Files relative to the folder of the configuration; separated by commas, if the option takes several."""
+        value = os.path.expandvars(value)
+        names = filter(None, (name.strip() for name in ([value] if option in _ONE_FILE else value.split(","))))
+        return [self._existing(self.path.parent / name) for name in names]
+
+    def _existing(self, file: Path) -> Path:
+        if not os.path.isfile(file):
+            raise ExperimentError(f"{_label(self.path)} names {file}, and there is no such file.")
+        file_argument(file)  # refuses a name that SUMO would take for another one
+        return file
+
+
+def read_configuration(path: Path) -> Configuration:
+    """Read a .sumocfg; an ExperimentError names all options that are unknown, or that SUMO must not get."""
+    options = [(option, value) for option, value in _elements(path) if value]
+    passed = [(option, value) for option, value in options if option in _INPUTS or not _LEFT_OUT.fullmatch(option)]
+    if problems := [
+        f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
+        "are passed to SUMO: remove it."
+        for option, value in passed
+        if option not in _INPUTS and not _TRAFFIC.fullmatch(option)
+    ]:
+        raise ExperimentError(problems)
+    configuration = Configuration(path, tuple(passed))
+    if not any(option in _NET_FILE for option, _ in passed):
+        raise ExperimentError(f"{_label(path)} is not a configuration of SUMO: it names no net-file.")
+    return configuration
+
+
+def _label(path: Path) -> str:
+    return f'mobility.file = "{path}"'
+
+
+def _elements(path: Path) -> list[tuple[str, str]]:
+    """Every element with its value, which is an attribute or text; sections have none."""
+    try:
+        root = ElementTree.fromstring(read_file(path, _MAX_BYTES))
+    except OSError as error:
+        raise ExperimentError(f"{_label(path)} cannot be read: {error.strerror}.") from None
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: errors of the encoding
+        raise ExperimentError(f"{_label(path)} is not a configuration of SUMO ({error}): correct it.") from None
+    return [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]

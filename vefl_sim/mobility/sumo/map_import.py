@@ -1,20 +1,17 @@
 """Converts a map from OpenStreetMap to an experiment: network, demand, TOML, and a picture."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 
-import tomli_w
-
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.progress import report
-from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load
-from vefl_sim.mobility.sumo.calibration import BLOCKED_S, Calibration
-from vefl_sim.mobility.sumo.demand import SumoRoutes
-from vefl_sim.mobility.sumo.inputs import NET, OSM, convert, renew
+from vefl_sim.mobility.sumo.demand import BLOCKED_S, Calibration, SumoRoutes
+from vefl_sim.mobility.sumo.inputs import NET, OSM, convert
 from vefl_sim.mobility.sumo.net import Net, Position
 from vefl_sim.mobility.sumo.programs import file_argument, home
 from vefl_sim.mobility.sumo.traffic import prepare_sumo
@@ -44,20 +41,17 @@ class ImportedMap:
         """Length in m of the streets in coverage, each direction counted."""
         return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
 
-    def _pilots(self) -> str:
-        """What the nearest and the confirming pilot run measured."""
-        nearest, last = f"a pilot run had {self.calibration.in_coverage:.1f}", self.calibration.confirming
-        if last is None:
-            return nearest
-        finer = f"{last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
-        return f"{nearest} in long steps, and {finer}"
-
     def lines(self) -> list[str]:
         """Summary of the import for the terminal, line by line."""
         net, (low, high) = self.net, self.net.box_m
         x_m, y_m = self.gnb_m
         files = (NET_FILE, DEMAND, CONFIGURATION, TOML, PICTURE)
         jam = ["so many vehicles only stand in a jam: choose fewer (--vehicles)"] if self.calibration.jams else []
+        pilots, last = f"a pilot run had {self.calibration.in_coverage:.1f}", self.calibration.confirming
+        if last:
+            pilots += (
+                f" in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
+            )
         return [
             f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
             f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
@@ -65,7 +59,7 @@ class ImportedMap:
             f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
             f"within {RADIUS_M:g} m",
             f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
-            f"second ({self._pilots()})",
+            f"second ({pilots})",
             *jam,
             f"in {self.folder}: {', '.join(files)}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
@@ -82,8 +76,9 @@ def import_map(
     """Create the folder with all files, or not at all; `draw` writes the picture."""
     home()
     _check(source, folder)
-    partial = _temporary_folder(folder)
+    partial = folder.with_name(f".{folder.name}-{os.getpid()}")  # on the same file system, so that it can be renamed
     try:
+        partial.mkdir(parents=True)
         imported = _import_into(source, partial, gnb_deg, vehicles)
         imported = replace(imported, folder=folder)
         report("the picture")
@@ -96,7 +91,7 @@ def import_map(
         text = str(error).replace(str(partial / NET_FILE), str(source)).replace("mobility.origin_deg", "--gnb")
         raise BadInput(text.replace("traffic.mean_in_coverage", "--vehicles")) from None
     except OSError as error:
-        raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}.") from None
+        raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
     finally:
         rmtree(partial, ignore_errors=True)
     return imported
@@ -104,9 +99,7 @@ def import_map(
 
 def _check(source: Path, folder: Path) -> None:
     if not source.is_file():
-        raise BadInput(
-            f"{source} is a directory: name a file." if source.is_dir() else f"{source}: there is no such file."
-        )
+        raise BadInput(f"{source}: there is no such file.")
     if not source.name.lower().endswith((*NET, *OSM)):
         raise BadInput(f"{source} has an unknown format: it must be .osm(.gz) or .net.xml(.gz).")
     for path in (source, folder):
@@ -115,22 +108,17 @@ def _check(source: Path, folder: Path) -> None:
         raise BadInput(f"{folder} exists already, and nothing is overwritten: choose another -o, or remove it.")
 
 
-def _temporary_folder(folder: Path) -> Path:
-    """Create an empty folder on the same file system, so that it can be renamed to the final one."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = folder.with_name(f".{folder.name}-{os.getpid()}")
-        partial.mkdir()
-        return partial
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be written: {error.strerror}.") from None
-
-
 def _import_into(source: Path, folder: Path, gnb_deg: Position | None, vehicles: float) -> ImportedMap:
     report(f"netconvert reads {source}")
-    make = convert if source.name.lower().endswith(OSM) else renew
-    net = make(source, folder / NET_FILE, str(source))
-    experiment = _experiment(net, gnb_deg, vehicles)
+    net = convert(source, folder / NET_FILE, str(source))
+    experiment = from_tables(
+        {
+            "run": {"name": "map", "duration_s": SHOWN_S},
+            "mobility": {"kind": "sumo", "file": str(net)} | ({"origin_deg": gnb_deg} if gnb_deg else {}),
+            "traffic": {"mean_in_coverage": vehicles},
+            "radio": {"coverage_radius_m": RADIUS_M},
+        }
+    )
     report("randomTrips and duarouter draw routes")
     prepared = prepare_sumo(experiment, folder)
     routes, calibration = prepared.routes, prepared.calibration
@@ -139,27 +127,17 @@ def _import_into(source: Path, folder: Path, gnb_deg: Position | None, vehicles:
     return ImportedMap(source, folder, prepared.net, routes, prepared.setup.gnb_m, vehicles, calibration)
 
 
-def _experiment(net: Path, gnb_deg: Position | None, vehicles: float) -> Experiment:
-    mobility = {"kind": "sumo", "file": str(net)} | ({"origin_deg": gnb_deg} if gnb_deg else {})
-    return from_tables(
-        {
-            "run": {"name": "map", "duration_s": SHOWN_S},
-            "mobility": mobility,
-            "traffic": {"mean_in_coverage": vehicles},
-            "radio": {"coverage_radius_m": RADIUS_M},
-        }
-    )
-
-
 def _toml(imported: ImportedMap) -> str:
     (x_m, y_m), folder = imported.gnb_m, imported.folder
+    name = re.sub(r"[^A-Za-z0-9]", "-", imported.source.name.split(".")[0])[:LONGEST_NAME].strip("-") or "map"
     return f"""# {_printable(imported.source.name)} by SUMO.
 #   python -m vefl_sim {_printable(str(folder / TOML))}
 # To watch the traffic: sumo-gui -c {_printable(str(folder / CONFIGURATION))}
 # To run exactly that traffic, or your own demand, set mobility.file to {CONFIGURATION} and remove [traffic].
 
 [run]
-{tomli_w.dumps({"name": _run_name(imported.source)})}duration_s = 100.0
+name = "{name}"
+duration_s = 100.0
 
 [mobility]
 kind = "sumo"
@@ -189,12 +167,6 @@ learning_rate = 0.1
 def _printable(name: str) -> str:
     """Replace unprintable characters, such as line breaks, in a name that is written to a comment."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
-
-
-def _run_name(source: Path) -> str:
-    name = source.name.split(".")[0]
-    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
-    return name[:LONGEST_NAME].strip("-") or "map"
 
 
 def _configuration(imported: ImportedMap) -> str:

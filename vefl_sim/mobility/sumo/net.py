@@ -101,9 +101,7 @@ def read_net(path: Path, label: str) -> Net:
     try:
         with open_unpacked(path, MAX_BYTES) as file:
             XmlParser(reader.start, reader.end).read(file)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ExperimentError(f"{label} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    except (ValueError, LookupError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, LookupError) as error:
         raise ExperimentError(
             f"{label} is not a network of SUMO, or it is incomplete ({error}): write it again."
         ) from None

@@ -16,15 +16,13 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, TrajectoryWriter, record
+from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, record
 from vefl_sim.mobility.sources import is_sumo_configuration
-from vefl_sim.mobility.sumo.calibration import Calibration, arguments, calibrate
-from vefl_sim.mobility.sumo.demand import SumoRoutes, draw_routes, write_demand
+from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, calibrate, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.process import require_accepted
-from vefl_sim.mobility.sumo.programs import file_argument, home
+from vefl_sim.mobility.sumo.programs import file_argument, home, require_accepted
 
 _NOTES = "sumo.json"
 
@@ -51,8 +49,8 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
         require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
         return PreparedSumo(setup, net, None, None)
     net = net_of(file, folder)
-    _require_readable(net, f'mobility.file = "{file}"')
     gnb = gnb_m(experiment, net)
+    _require_readable(net, f'mobility.file = "{file}"')
     routes = draw_routes(net, experiment.sumo.fringe_factor)
     calibration = calibrate(experiment, routes, gnb)
     start_s = experiment.mobility.start_s
@@ -73,16 +71,18 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
     prepared = prepare_sumo(experiment, folder)
-    provenance = _provenance(prepared)
-    _write_notes(folder, provenance)
-    writer = TrajectoryWriter(path)
-    try:
-        _drive(prepared.setup, writer)
-    except BaseException:
-        writer.discard()
-        raise
-    writer.close()
-    _write_notes(folder, provenance | {"trajectory": _size_and_digest(path)})
+    setup, duration_ns = prepared.setup, experiment.duration_ns
+    notes: dict[str, object] = {
+        "sumo": version("eclipse-sumo"),
+        "arguments": setup.all_arguments(),
+        "gnb_m": setup.gnb_m,
+        "start_s": setup.start_s,
+        "calibration": asdict(prepared.calibration) if prepared.calibration else None,
+    }
+    _write_notes(folder, notes)
+    with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
+        record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
+    _write_notes(folder, notes | {"trajectory": _size_and_digest(path)})
     return path
 
 
@@ -116,25 +116,7 @@ def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
     return Trajectory(path, to_ns(experiment.mobility.step_s))
 
 
-def _drive(setup: SumoSetup, writer: TrajectoryWriter) -> None:
-    until_s = to_s(setup.experiment.duration_ns)
-    with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
-        for time_ns in record(traffic, writer, setup.experiment.duration_ns):
-            report("SUMO drives", to_s(time_ns), until_s)
-
-
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network
 def _require_readable(net: Net, label: str) -> None:
     """Check in another process that SUMO can read a network, because libsumo may crash ours."""
     require_accepted(("--net-file", file_argument(net.path)), label)
-
-
-def _provenance(prepared: PreparedSumo) -> dict[str, object]:
-    setup = prepared.setup
-    return {
-        "sumo": version("eclipse-sumo"),
-        "arguments": setup.all_arguments(),
-        "gnb_m": setup.gnb_m,
-        "start_s": setup.start_s,
-        "calibration": asdict(prepared.calibration) if prepared.calibration else None,
-    }

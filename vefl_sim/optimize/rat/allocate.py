@@ -11,7 +11,7 @@ import numpy as np
 
 from vefl_sim.core.kernel import dot, largest, least, total
 from vefl_sim.core.kernel import float_kernel as kernel
-from vefl_sim.optimize.rat.exact import assign, prune, split, subset_values
+from vefl_sim.optimize.rat.exact import SUBSET_SIZES, assign, prune, split, subset_values
 from vefl_sim.optimize.rat.large import large, powers
 from vefl_sim.optimize.rat.methods import AllocationMethod
 from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET, Solution
@@ -35,9 +35,6 @@ class AllocationStatus(IntEnum):
     POLICY = 3
 
 
-SUBSET_SIZES = np.array([bin(subset).count("1") for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
-
-
 @kernel
 def allocate(with_large, method, problem, allocation):
     """Fill the arrays of an `Allocation`; returns a `Solution`.
@@ -46,19 +43,20 @@ def allocate(with_large, method, problem, allocation):
     """
     cvs, prbs = problem.gain.shape
     if method >= AllocationMethod.EQUAL:
-        _apply_policy(method, problem, allocation)
-        objective = dot(problem.weight, allocation.rate) - problem.price * total(allocation.watts)
-        return Solution(objective, np.nan, AllocationStatus.POLICY)
+        _policy_owners(method, problem, allocation.owner)
+        return Solution(_send(problem, problem.power, allocation), np.nan, AllocationStatus.POLICY)
     one_each = method == AllocationMethod.ASSIGNMENT or (
         method <= AllocationMethod.EXACT and cvs == prbs and least(problem.floor) > 0
     )
     if cvs == 1:
         allocation.owner[:] = 0
     elif one_each:
-        _assignment(problem, allocation.owner)
+        _assignment(problem, None, allocation.owner)
     elif method == AllocationMethod.EXACT or (method == AllocationMethod.AUTO and prbs <= EXACT_PRBS):
         if not prune(problem, allocation.owner):
-            _exact(problem, not one_each, allocation.owner)  # not True: Numba compiles each constant separately
+            best_sets(
+                problem, None, not one_each, allocation.owner
+            )  # not True: Numba compiles each constant separately
     elif with_large is not None:
         objective, bound = large(problem, allocation)
         if misses_a_floor(problem, allocation):
@@ -69,7 +67,7 @@ def allocate(with_large, method, problem, allocation):
     if missed and one_each and method != AllocationMethod.ASSIGNMENT and cvs > 1:
         # The deficit may be smaller if some CV gets no pRB at all.
         if prbs <= EXACT_PRBS:
-            _exact(problem, not missed, allocation.owner)
+            best_sets(problem, None, not missed, allocation.owner)
             objective = powers(problem, allocation)
         elif with_large is not None:
             objective, _ = large(problem, allocation)
@@ -90,58 +88,73 @@ def misses_a_floor(problem, allocation):
 
 
 @kernel
-def _exact(problem, may_be_feasible, owner):
+def best_sets(problem, prb_watts, may_be_feasible, owner):
     """The best split of all pRBs among those that meet all floors; if there is none, the one with the least deficit.
 
     First only sets that meet the floor of their CV count. A CV with a floor needs a pRB, so if all have one, splits
-    with at least one pRB each suffice.
+    with at least one pRB each suffice. With given powers, `prb_watts` of each row, a CV uses the best part of its set.
     """
     cvs, prbs = problem.gain.shape
-    value, deficit, own = np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs)), np.empty((cvs, 1 << prbs))
-    share, sizes = np.empty(cvs, np.int64), SUBSET_SIZES[: 1 << prbs]
+    size = 1 << prbs
+    value, deficit, own = np.empty((cvs, size)), np.empty((cvs, size)), np.empty((cvs, size))
+    used, share = np.empty((cvs, size if prb_watts is not None else 0), np.int64), np.empty(cvs, np.int64)
     for v in range(cvs):
-        subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
+        if prb_watts is None:
+            subset_values(problem.gain[v], demand_of(problem, v), value[v], deficit[v])
+        else:
+            _set_values(problem, v, prb_watts[v], value[v], deficit[v])
     best, fewest = -np.inf, 1 if least(problem.floor) > 0 else 0
     if may_be_feasible:
         for v in range(cvs):
-            for subset in range(1 << prbs):
+            for subset in range(size):
                 met = deficit[v, subset] <= MET * problem.floor[v]
                 own[v, subset] = value[v, subset] if met else -np.inf
-        best = split(own, sizes, fewest, share)
+            if prb_watts is not None:
+                _use_parts(own[v], used[v])
+        best = split(own, SUBSET_SIZES[:size], fewest, share)
     if best == -np.inf:
-        per_nat = penalty(problem)
+        per_nat = _penalty(problem)
         for v in range(cvs):
-            for subset in range(1 << prbs):
+            for subset in range(size):
                 own[v, subset] = value[v, subset] - per_nat * deficit[v, subset]
-        split(own, sizes, 0 * fewest, share)  # not 0: Numba compiles each constant separately
-    for prb in range(prbs):
-        for v in range(cvs):
-            if share[v] >> prb & 1:
+            if prb_watts is not None:
+                _use_parts(own[v], used[v])
+        split(own, SUBSET_SIZES[:size], 0 * fewest, share)  # not 0: Numba compiles each constant separately
+    for v in range(cvs):
+        mine = share[v] if prb_watts is None else used[v, share[v]]
+        for prb in range(prbs):
+            if mine >> prb & 1:
                 owner[prb] = v
 
 
 @kernel
-def _assignment(problem, owner):
+def _assignment(problem, prb_watts, owner):
     """One pRB each, so that all floors are met or, if that is impossible, the total deficit is least.
 
-    If there are more pRBs than CVs, dummy rows of value 0 take the rest, which then go to row 0.
+    If there are more pRBs than CVs, dummy rows of value 0 take the rest, which then go to row 0. `prb_watts`: given
+    powers. Returns whether all floors are met.
     """
     cvs, prbs = problem.gain.shape
     value, deficit, column = np.zeros((prbs, prbs)), np.zeros((prbs, prbs)), np.empty(prbs, np.int64)
     for v in range(cvs):
         cv = demand_of(problem, v)
         for prb in range(prbs):
-            rate, spent = on_one(problem.gain[v, prb], cv)
+            if prb_watts is None:
+                rate, spent = on_one(problem.gain[v, prb], cv)
+            else:
+                spent = min(prb_watts[v], cv.power)
+                rate = min(np.log1p(spent * problem.gain[v, prb]), cv.cap)
             value[v, prb] = cv.weight * rate - cv.price * spent
             deficit[v, prb] = max(0.0, cv.floor - rate)
-    forbidden = -3 * most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
+    forbidden = -3 * _most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
     feasible = value.copy()
     for v in range(cvs):
         for prb in range(prbs):
             if deficit[v, prb] > MET * problem.floor[v]:
                 feasible[v, prb] = forbidden
-    if assign(feasible, column) <= 0.5 * forbidden:
-        per_nat = penalty(problem)
+    met = assign(feasible, column) > 0.5 * forbidden
+    if not met:
+        per_nat = _penalty(problem)
         for v in range(prbs):
             for prb in range(prbs):
                 value[v, prb] -= per_nat * deficit[v, prb]
@@ -149,10 +162,11 @@ def _assignment(problem, owner):
     owner[:] = 0
     for v in range(cvs):
         owner[column[v]] = v
+    return met
 
 
 @kernel
-def most_at_stake(problem):
+def _most_at_stake(problem):
     """More than any allocation can gain or spend."""
     stake = problem.price * total(problem.power) + 1e-300
     for v in range(len(problem.weight)):
@@ -162,7 +176,7 @@ def most_at_stake(problem):
 
 
 @kernel
-def penalty(problem):
+def _penalty(problem):
     """Penalty per missed nat where floors must be missed: far more than can be gained or spent, so deficits come first.
 
     It is scaled by the smallest floor, so that missing that one counts, too, as far as double precision allows.
@@ -171,29 +185,11 @@ def penalty(problem):
     for floor in problem.floor:
         if floor > 0:
             smallest = min(smallest, floor)
-    return most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
+    return _most_at_stake(problem) * min(1e4 / smallest, 1e11 / max(total(problem.floor), 1e-300))
 
 
 @kernel
-def _apply_policy(method, problem, allocation):
-    """The policies for comparison: choose the owner of each pRB, then spread each CV's power equally over its pRBs."""
-    cvs, prbs = problem.gain.shape
-    gain, power, owner, watts, rate = problem.gain, problem.power, allocation.owner, allocation.watts, allocation.rate
-    policy_owners(method, problem, owner)
-    owned = np.zeros(cvs)
-    for prb in range(prbs):
-        owned[owner[prb]] += 1
-    rate[:] = 0.0
-    for prb in range(prbs):
-        v = owner[prb]
-        watts[prb] = power[v] / owned[v]
-        rate[v] += np.log1p(watts[prb] * gain[v, prb])
-    for v in range(cvs):
-        rate[v] = min(rate[v], problem.cap[v])
-
-
-@kernel
-def policy_owners(method, problem, owner):
+def _policy_owners(method, problem, owner):
     """The owner of each pRB by one of the policies for comparison."""
     cvs, prbs = problem.gain.shape
     gain, power = problem.gain, problem.power
@@ -216,16 +212,19 @@ def allocate_fixed(method, problem, prb_watts, order, allocation):
 
     Up to EXACT_PRBS pRBs AUTO and EXACT find the best sets; with more, AUTO is a policy without a bound.
     """
-    prbs = problem.gain.shape[1]
+    cvs, prbs = problem.gain.shape
+    owner, watts = allocation.owner, np.empty(cvs)
+    owner[:] = -1
+    for v in range(cvs):
+        watts[v] = prb_watts[order[v]]
     if method >= AllocationMethod.EQUAL:
-        policy_owners(method, problem, allocation.owner)
-    elif prbs <= EXACT_PRBS:
-        if not _one_each(problem, prb_watts, order, allocation.owner):
-            _best_sets(problem, prb_watts, order, allocation.owner)
-    else:
-        _greedy(problem, prb_watts, order, allocation.owner)
-    _send(problem, prb_watts, order, allocation)
-    objective = dot(problem.weight, allocation.rate) - problem.price * total(allocation.watts)
+        _policy_owners(method, problem, owner)
+    elif prbs > EXACT_PRBS:
+        _greedy(problem, watts, owner)
+    elif not (cvs == prbs and least(problem.floor) > 0 and _assignment(problem, watts, owner)):
+        owner[:] = -1
+        best_sets(problem, watts, True, owner)
+    objective = _send(problem, watts, allocation)
     if method >= AllocationMethod.EQUAL or prbs > EXACT_PRBS:
         return Solution(objective, np.nan, AllocationStatus.POLICY)
     if misses_a_floor(problem, allocation):
@@ -234,71 +233,23 @@ def allocate_fixed(method, problem, prb_watts, order, allocation):
 
 
 @kernel
-def _send(problem, prb_watts, order, allocation):
-    """Powers and rates of the owners."""
+def _send(problem, prb_watts, allocation):
+    """Fill powers and rates of the owners, each with min(prb_watts, P_max/n) on its n pRBs; returns the objective."""
     cvs, prbs = problem.gain.shape
-    owned = np.zeros(cvs)
+    owner, watts, rate, owned = allocation.owner, allocation.watts, allocation.rate, np.zeros(cvs)
     for prb in range(prbs):
-        if allocation.owner[prb] >= 0:
-            owned[allocation.owner[prb]] += 1
-    allocation.rate[:] = 0.0
+        if owner[prb] >= 0:
+            owned[owner[prb]] += 1
+    rate[:] = 0.0
     for prb in range(prbs):
-        v = allocation.owner[prb]
-        allocation.watts[prb] = 0.0
+        v = owner[prb]
+        watts[prb] = 0.0
         if v >= 0:
-            allocation.watts[prb] = min(prb_watts[order[v]], problem.power[v] / owned[v])
-            allocation.rate[v] += np.log1p(allocation.watts[prb] * problem.gain[v, prb])
+            watts[prb] = min(prb_watts[v], problem.power[v] / owned[v])
+            rate[v] += np.log1p(watts[prb] * problem.gain[v, prb])
     for v in range(cvs):
-        allocation.rate[v] = min(allocation.rate[v], problem.cap[v])
-
-
-@kernel
-def _one_each(problem, prb_watts, order, owner):
-    """The best assignment where floors force one pRB each; False if they do not, or cannot all be met."""
-    cvs, prbs = problem.gain.shape
-    if cvs < prbs or least(problem.floor) <= 0:
-        return False
-    value, column = np.empty((cvs, prbs)), np.empty(cvs, np.int64)
-    forbidden = -3 * most_at_stake(problem)  # one such pair outweighs all that the other CVs can gain
-    for v in range(cvs):
-        power = min(prb_watts[order[v]], problem.power[v])
-        for prb in range(prbs):
-            rate = min(np.log1p(power * problem.gain[v, prb]), problem.cap[v])
-            met = problem.floor[v] - rate <= MET * problem.floor[v]
-            value[v, prb] = problem.weight[v] * rate - problem.price * power if met else forbidden
-    if assign(value, column) <= 0.5 * forbidden:
-        return False
-    for v in range(cvs):
-        owner[column[v]] = v
-    return True
-
-
-@kernel
-def _best_sets(problem, prb_watts, order, owner):
-    """The best sets that meet all floors; if there are none, those with the least total deficit."""
-    cvs, prbs = problem.gain.shape
-    size = 1 << prbs
-    value, deficit, own = np.empty((cvs, size)), np.empty((cvs, size)), np.empty((cvs, size))
-    used, share = np.empty((cvs, size), np.int64), np.zeros(cvs, np.int64)
-    for v in range(cvs):
-        _set_values(problem, v, prb_watts[order[v]], value[v], deficit[v])
-        for subset in range(size):
-            met = deficit[v, subset] <= MET * problem.floor[v]
-            own[v, subset] = value[v, subset] if met else -np.inf
-        _use_parts(own[v], used[v])
-    fewest = 1 if least(problem.floor) > 0 else 0
-    if _split(own, fewest, share) == -np.inf:
-        per_nat = penalty(problem)
-        for v in range(cvs):
-            for subset in range(size):
-                own[v, subset] = value[v, subset] - per_nat * deficit[v, subset]
-            _use_parts(own[v], used[v])
-        _split(own, 0 * fewest, share)  # not 0: Numba compiles each constant separately
-    for prb in range(prbs):
-        owner[prb] = -1
-        for v in range(cvs):
-            if used[v, share[v]] >> prb & 1:
-                owner[prb] = v
+        rate[v] = min(rate[v], problem.cap[v])
+    return dot(problem.weight, rate) - problem.price * total(watts)
 
 
 @kernel
@@ -335,55 +286,35 @@ def _use_parts(own, used):
 
 
 @kernel
-def _split(own, fewest, share):
-    """The best split of all pRBs, also for a single CV; returns its value."""
-    cvs, size = own.shape
-    if cvs > 1:
-        return split(own, SUBSET_SIZES[:size], fewest, share)
-    share[0] = size - 1
-    return own[0, size - 1]
-
-
-@kernel
-def _greedy(problem, prb_watts, order, owner):
+def _greedy(problem, prb_watts, owner):
     """For many pRBs: CVs below their floors take one pRB each in turn; then each pRB goes where it is worth most.
 
     A CV stops taking pRBs where one more would not raise its rate, so that a floor out of reach does not use up all.
     """
     cvs, prbs = problem.gain.shape
-    owner[:] = -1
     rate, taking = np.zeros(cvs), True
     while taking:
         taking = False
         for v in range(cvs):
-            best = _best_free(problem, v, owner) if rate[v] < problem.floor[v] else -1
-            if best < 0:
-                continue
-            more = _rate_with(problem, v, prb_watts[order[v]], owner, best)
-            if more > rate[v]:
+            best = -1  # the free pRB with the largest gain
+            for prb in range(prbs if rate[v] < problem.floor[v] else 0):
+                if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
+                    best = prb
+            more = _rate_with(problem, v, prb_watts[v], owner, best)
+            if best >= 0 and more > rate[v]:
                 owner[best], rate[v], taking = v, more, True
     for prb in range(prbs):
         if owner[prb] >= 0:
             continue
         best, worth = -1, 0.0
         for v in range(cvs):
-            gained = min(_rate_with(problem, v, prb_watts[order[v]], owner, prb), problem.cap[v]) - rate[v]
-            value = problem.weight[v] * gained - problem.price * prb_watts[order[v]]
+            gained = min(_rate_with(problem, v, prb_watts[v], owner, prb), problem.cap[v]) - rate[v]
+            value = problem.weight[v] * gained - problem.price * prb_watts[v]
             if value > worth:
                 best, worth = v, value
         owner[prb] = best
         if best >= 0:
-            rate[best] = min(_rate_with(problem, best, prb_watts[order[best]], owner, -1), problem.cap[best])
-
-
-@kernel
-def _best_free(problem, v, owner):
-    """The pRB without an owner on which CV v has the largest gain; −1 if all have one."""
-    best = -1
-    for prb in range(len(owner)):
-        if owner[prb] < 0 and (best < 0 or problem.gain[v, prb] > problem.gain[v, best]):
-            best = prb
-    return best
+            rate[best] = min(_rate_with(problem, best, prb_watts[best], owner, -1), problem.cap[best])
 
 
 @kernel

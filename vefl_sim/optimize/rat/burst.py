@@ -181,7 +181,8 @@ def skip_slot(index, state):
 def apply_grants(config, slot, grants, state, feedback):
     """Send what was granted: log, efficiency, energy, bits; returns whether a queue will be empty.
 
-    The bits stay in `log.bits` until the slot ends. A grant above the capacity of the slot is lost as a whole.
+    The bits stay in `log.bits` until the slot ends; a rest of less than LAST_BIT arrives with the others. A grant above
+    the capacity of the slot is lost as a whole: its energy is spent, and its bits stay in the CV's buffer.
     """
     queues, log, efficiency, index = state.queues, state.log, state.efficiency, slot.row
     solution, order, owner, watts = grants.solution, grants.cv, grants.owner, grants.watts
@@ -218,26 +219,15 @@ def apply_grants(config, slot, grants, state, feedback):
         granted = rate_bps * config.slot_s
         if feedback is not None and grants.rate_bps[row] > capacity * (1 + _ROUNDING):
             log.bits_lost[index, v] = granted
-            _lose_grant(v, slot.number, granted, spent * config.slot_s, queues, feedback)
+            queues.lost_slots[v] += 1
+            queues.bits_lost[v] += granted
+            queues.lost_j[v] += spent * config.slot_s
+            window = feedback.unreported.shape[1]
+            if window > 0:
+                feedback.unreported[v, slot.number % window] = granted
             continue
         efficiency[0] += rate_bps
-        log.bits[index, v] = _arriving_bits(granted, log.bits_known[index, v])
+        left = log.bits_known[index, v]
+        log.bits[index, v] = left if granted > left - LAST_BIT else granted
         emptied = emptied or log.bits[index, v] == queues.bits_left[v]
     return emptied
-
-
-@kernel
-def _lose_grant(v, number, bits, joules, queues, feedback):
-    """Count a grant that is lost: its energy is spent, and its bits stay in the CV's buffer."""
-    queues.lost_slots[v] += 1
-    queues.bits_lost[v] += bits
-    queues.lost_j[v] += joules
-    window = feedback.unreported.shape[1]
-    if window > 0:
-        feedback.unreported[v, number % window] = bits
-
-
-@kernel
-def _arriving_bits(granted, left):
-    """The bits that arrive of those granted: all of them, and a rest of less than LAST_BIT with them."""
-    return left if granted > left - LAST_BIT else granted

@@ -32,8 +32,10 @@ import numpy as np
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.core.kernel import least, total
-from vefl_sim.optimize.rat.problem import MET
+from vefl_sim.optimize.rat.problem import EXACT_PRBS, MET
 from vefl_sim.optimize.rat.water import PrbsInUse, behind, by_gain, demand_of, is_useful, only, water_level, with_worse
+
+SUBSET_SIZES = np.array([subset.bit_count() for subset in range(1 << EXACT_PRBS)])  # pRBs in each subset
 
 
 @kernel
@@ -134,10 +136,13 @@ def _evaluate(use, cv, members, value, deficit):
 def split(value, sizes, least, share):
     """Split all pRBs among the CVs in the best way: fill `share[v]` with the set of CV v; returns the total value.
 
-    value (V ≥ 2, 2^Z), sizes = popcount. Every CV gets at least `least` (0 or 1) pRBs: with 1, a set of the first
+    value (V, 2^Z), sizes = popcount. Every CV gets at least `least` (0 or 1) pRBs: with 1, a set of the first
     v + 1 CVs has v + 1 pRBs or more and leaves one for each of the others, which saves much of the work.
     """
     cvs, size = value.shape
+    if cvs == 1:
+        share[0] = size - 1
+        return value[0, size - 1]
     best = value.copy()  # best[v, S]: largest value of splitting the set S among the CVs 0 … v
     own = value.copy()
     if least:
@@ -388,7 +393,7 @@ def grow(problem, order, auction, room, v, growth, sets):
                 more = with_worse(in_use(growth, parent, alone), distance, log_ratio)
                 if auction.winner[prb] == NOBODY:
                     put(growth, parent, more, cv, owned, used, lost)
-                elif size(owned) <= prbs - cvs:  # each of the other CVs needs a pRB
+                elif SUBSET_SIZES[owned] <= prbs - cvs:  # each of the other CVs needs a pRB
                     put(growth, end, more, cv, owned | 1 << prb, used, lost + auction.loss[v, prb])
                     end += 1
         for index in range(end):
@@ -419,16 +424,6 @@ def put(growth, at, use, cv, owned, used, lost):
 def in_use(growth, at, alone):
     """The pRBs in use of a set, of which the best was used `alone` at first."""
     return PrbsInUse(growth.number[at], alone.best, alone.ceiling, growth.spread[at], growth.log_spread[at])
-
-
-@kernel
-def size(owned):
-    """The number of pRBs in a set."""
-    number = 0
-    while owned:
-        owned &= owned - 1
-        number += 1
-    return number
 
 
 STEPS = 40  # in which the prices of pRBs are improved

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.arrays import Floats
 from vefl_sim.optimize import cvxpy
 from vefl_sim.optimize.rat.allocate import misses_a_floor
 from vefl_sim.optimize.rat.large import powers
-from vefl_sim.optimize.rat.problem import Allocation, RatAllocation, RatProblem, SlotProblem
+from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, SlotProblem, new_allocation
 
 PRECISION = 1e-3  # ε_prec: largest change of an I at which the iteration has converged
 FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + j in iteration j
@@ -74,41 +74,29 @@ def relax(scaled: SlotProblem, *, perspective: bool) -> Relaxation:
     return Relaxation(cp.Problem(cp.Minimize(loss), limits), share, tilt)
 
 
-def relaxed_shares(relaxation: Relaxation, start: Floats, iterations: int) -> Floats | None:
-    """Run Algorithm 4; returns the last I that could be solved for, or None if already the first iteration fails."""
-    last, at = None, start
+def algorithm4(problem: RatProblem, *, perspective: bool = False, iterations: int = 10) -> RatAllocation:
+    """Run Algorithm 4, give every pRB to the CV with the largest I, and compute the best powers.
+
+    If an iteration cannot be solved, the last I counts; if none can be solved, the pRBs are shared equally.
+    """
+    scaled, (cvs, prbs) = problem.scaled, problem.snr_per_watt.shape
+    relaxation = relax(scaled, perspective=perspective)
+    last, at = None, np.full((cvs, prbs), 1 / cvs)
     for iteration in range(1, iterations + 1):
         next_share = relaxation.solve(FIRST_PENALTY + iteration, at)
         if next_share is None:
-            return last
+            break
         change, last, at = float(np.abs(next_share - at).max()), next_share, next_share
         if change < PRECISION and iteration > 1:  # at the start, with I = 1/V everywhere, the penalty has no slope
-            return last
-    return last
-
-
-def allocation_of(problem: RatProblem, owner: Ints) -> RatAllocation:
-    """The allocation with these owners and the best powers."""
-    scaled = problem.scaled
-    allocation = Allocation(owner, np.zeros(len(owner)), np.zeros(len(scaled.weight)))
+            break
+    allocation = new_allocation(cvs, prbs)
+    allocation.owner[:] = np.arange(prbs) % cvs if last is None else last.argmax(axis=0)
     objective = powers(scaled, allocation)
     return RatAllocation(
-        owner=owner,
+        owner=allocation.owner,
         power_w=allocation.watts,
         rate_bps=allocation.rate * problem.nats_hz,
         objective=float(objective) * problem.nats_hz * problem.largest_weight,
         bound=float("nan"),
         status="infeasible_floors" if misses_a_floor(scaled, allocation) else "gap",
     )
-
-
-def algorithm4(problem: RatProblem, *, perspective: bool = False, iterations: int = 10) -> RatAllocation:
-    """Run Algorithm 4, give every pRB to the CV with the largest I, and compute the best powers.
-
-    If no iteration can be solved, the pRBs are shared equally.
-    """
-    cvs, prbs = problem.snr_per_watt.shape
-    relaxation = relax(problem.scaled, perspective=perspective)
-    last = relaxed_shares(relaxation, np.full((cvs, prbs), 1 / cvs), iterations)
-    owner = np.arange(prbs) % cvs if last is None else last.argmax(axis=0)
-    return allocation_of(problem, owner.astype(np.int64))

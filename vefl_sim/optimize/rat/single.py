@@ -40,8 +40,8 @@ def look_at_slot(config, slot, order, state, pattern, demand, arrays):
 def send_in_slot(config, slot, rows, price, order, arrays, owner, shares, watts, state):
     """Send in a slot that was looked at; returns Σ a·r − λ·ΣP in the units of the kernels.
 
-    `owner`: the row of the CV that owns the pRB, −1: nobody. `shares`: None, and each CV fills water on its pRBs; or the
-    share of P_max/n with which the owner of n pRBs sends on each of them.
+    `owner`: the row of the CV that owns the pRB, −1: nobody. `shares`: None, and the powers of each CV are
+    water-filled; or the share of P_max/n with which the owner of n pRBs sends on each of them.
     """
     rates = np.zeros(rows)
     problem = SlotProblem(
@@ -70,4 +70,3 @@ def send_in_slot(config, slot, rows, price, order, arrays, owner, shares, watts,
         state.queues.bits_drained[v] += log.bits[slot.row, v]
         state.queues.bits_left[v] -= log.bits[slot.row, v]
     return objective
-

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize.knapsack import Choice, Knapsack, search
+from vefl_sim.optimize.knapsack import Choice, Knapsack, exact, search
 
 VeflStatus = Literal["optimal", "gap", "nobody_in_coverage", "nobody_eligible", "budget_buys_nobody", "nobody_found"]
 """Whether the plan is proved optimal or has a gap, or why it is empty; `nobody_found`: the method itself failed."""
@@ -136,8 +136,11 @@ def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
     if not problem.most.any():
         return _empty_plan("nobody_eligible")
     if problem.everybody and problem.entry_cost.sum() > _spendable(problem):
-        return replace(solve(_with_selection(problem), method), dropped=True)
-    choice = _choose(problem, method)
+        selecting = replace(problem, everybody=False, max_selected=len(problem.cycles))
+        return replace(solve(selecting, method), dropped=True)
+    knapsack = _knapsack(problem)
+    searched = search(knapsack, fees=not problem.everybody)
+    choice = exact(knapsack, searched) if method == "exact" else searched.choice
     if not problem.everybody and not choice.taken.any():
         return _empty_plan("budget_buys_nobody")
     return _plan(problem, _iterations(problem, choice, method), choice.bound)
@@ -146,20 +149,6 @@ def solve(problem: VeflProblem, method: str = "lagrangian") -> VeflPlan:
 def _spendable(problem: VeflProblem) -> float:
     """Ξ plus a margin for the rounding of sums: a plan that costs exactly Ξ is allowed."""
     return problem.budget * (1 + 1e-12)
-
-
-def _with_selection(problem: VeflProblem) -> VeflProblem:
-    return replace(problem, everybody=False, max_selected=len(problem.cycles))
-
-
-def _choose(problem: VeflProblem, method: str) -> Choice:
-    knapsack = _knapsack(problem)
-    searched = search(knapsack, fees=not problem.everybody)
-    if method != "exact":
-        return searched.choice
-    from vefl_sim.optimize.vefl.exact import exact
-
-    return exact(knapsack, searched)
 
 
 def _knapsack(problem: VeflProblem) -> Knapsack:

@@ -32,8 +32,7 @@ the iterations that fit its time at the frequency found, and the plan is shrunk 
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -54,17 +53,14 @@ def whole_iterations(problem: VeflProblem, method: Callable[[VeflProblem], Float
     is selected, or every CV with lo_v if all take part; such a plan is not filled, as it is not the method's result.
     """
     rows = np.flatnonzero(problem.most)
-    arrays = {name: value[rows] for name, value in vars(problem).items() if _per_cv(name, value)}
-    eligible = replace(problem, **arrays)
+    given = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    per_cv = {name: value[rows] for name, value in given.items() if isinstance(value, np.ndarray)}
+    eligible: VeflProblem = replace(problem, **per_cv)
     relaxed = method(eligible)
     affordable = shrunk(eligible, rounded(eligible, np.zeros(len(rows)) if relaxed is None else relaxed))
     l = np.zeros(len(problem.most), np.int64)
     l[rows] = spend_rest(eligible, affordable) if fill and relaxed is not None else affordable
     return l
-
-
-def _per_cv(name: str, value: Any) -> bool:
-    return name in VeflProblem.__dataclass_fields__ and isinstance(value, np.ndarray)
 
 
 def rounded(problem: VeflProblem, iterations: Floats) -> Ints:
@@ -156,15 +152,15 @@ class Coefficients:
 class LinearProgram:
     """The LP of a step; CVXPY compiles it once, and every step sets its coefficients."""
 
-    def __init__(self, problem: VeflProblem, least: Floats, least_cpu_hz: Floats) -> None:
-        """Set up the constraints of every step: l̃ ≥ least·s, η ≥ least_cpu_hz, and those of the problem."""
+    def __init__(self, problem: VeflProblem, least: Floats, least_cpu_hz: Floats, *, most: int | None) -> None:
+        """Set up the constraints of every step: l̃ ≥ least·s, η ≥ least_cpu_hz, Σ s ≤ most (C1), and the others."""
         cp = cvxpy()
         cvs = len(problem.cycles)
-        self.variables = [cp.Variable(cvs) for _ in range(3)]
-        share, iterations, cpu = self.variables
+        self.variables = share, iterations, cpu = [cp.Variable(cvs) for _ in range(3)]
         self.tilt = cp.Parameter(cvs)
-        self.parameters = {name: cp.Parameter(_shape(name, cvs)) for name in Coefficients.__dataclass_fields__}
-        p = self.parameters
+        shapes = {"budget": (), "upper_l": (2, cvs), "upper_s": (2, cvs), "upper_cpu": (2, cvs), "upper": (2, cvs)}
+        names = Coefficients.__dataclass_fields__
+        self.parameters = p = {name: cp.Parameter(shapes.get(name, (cvs,))) for name in names}
         limits = [
             share >= (1 if problem.everybody else 0),
             share <= 1,
@@ -176,40 +172,27 @@ class LinearProgram:
             p["spent_l"] @ iterations + p["spent_s"] @ share + p["spent_cpu"] @ cpu <= p["budget"],
         ]
         for row in range(2):
-            by_l, by_s, by_cpu = (p[name][row] for name in ("upper_l", "upper_s", "upper_cpu"))
-            room = cp.multiply(by_s, share) + cp.multiply(by_cpu, cpu) + p["upper"][row]
-            limits.append(cp.multiply(by_l, iterations) <= room)
-        self.limits = limits
-        self.loss = cp.Minimize(self.tilt @ share - problem.weight @ iterations)
+            room = cp.multiply(p["upper_s"][row], share) + cp.multiply(p["upper_cpu"][row], cpu) + p["upper"][row]
+            limits.append(cp.multiply(p["upper_l"][row], iterations) <= room)
+        if most is not None:
+            limits.append(cp.sum(share) <= most)
+        self.programme = cp.Problem(cp.Minimize(self.tilt @ share - problem.weight @ iterations), limits)
 
-    def at_most(self, selection_limit: int) -> None:
-        """Add C1, Σ s ≤ N."""
-        self.limits.append(cvxpy().sum(self.variables[0]) <= selection_limit)
-
-    def steps(self) -> Callable[[Coefficients, Floats], Iterate | None]:
-        """A function that solves one step; it returns None if the solver fails or the LP is infeasible or unbounded."""
+    def step(self, linear: Coefficients, tilt: Floats) -> Iterate | None:
+        """Solve one step; None if the solver fails or the LP is infeasible or unbounded."""
         cp = cvxpy()
-        programme = cp.Problem(self.loss, self.limits)
-
-        def step(linear: Coefficients, tilt: Floats) -> Iterate | None:
-            self.tilt.value = tilt
-            for name, parameter in self.parameters.items():
-                parameter.value = getattr(linear, name)
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    programme.solve(solver=cp.SCIPY, scipy_options={"method": "highs"})
-            except (cp.SolverError, ValueError):
-                return None
-            if programme.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-                return None
-            return Iterate(*(np.asarray(variable.value, np.float64) for variable in self.variables))
-
-        return step
-
-
-def _shape(name: str, cvs: int) -> tuple[int, ...]:
-    return () if name == "budget" else (2, cvs) if name.startswith("upper") else (cvs,)
+        self.tilt.value = tilt
+        for name, parameter in self.parameters.items():
+            parameter.value = getattr(linear, name)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.programme.solve(solver=cp.SCIPY, scipy_options={"method": "highs"})
+        except (cp.SolverError, ValueError):
+            return None
+        if self.programme.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            return None
+        return Iterate(*(np.asarray(variable.value, np.float64) for variable in self.variables))
 
 
 def first_iterate(problem: VeflProblem) -> Iterate:
@@ -236,15 +219,17 @@ def joules(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
 
 
 def iterate(
-    at: Iterate,
-    linearised: Callable[[Iterate], Coefficients | None],
-    step: Callable[[Coefficients, Floats], Iterate | None],
+    problem: VeflProblem,
+    programme: LinearProgram,
+    linearise: Callable[[VeflProblem, Iterate], Coefficients | None],
 ) -> Iterate | None:
-    """Run Algorithm 2 from a start; returns the last iterate solved for, or None if already the first step fails."""
-    last = None
+    """Run Algorithm 2; returns the last iterate solved for, or None if already the first step fails."""
+    at, last = first_iterate(problem), None
     for iteration in range(1, ITERATIONS + 1):
-        linear = linearised(at) if np.all(at.cpu_ghz > 0) else None  # the solver rounds the least frequencies to 0
-        next_iterate = None if linear is None else step(linear, (FIRST_PENALTY + iteration) * (1 - 2 * at.share))
+        linear = linearise(problem, at) if np.all(at.cpu_ghz > 0) else None  # solvers round the least frequencies to 0
+        next_iterate = (
+            None if linear is None else programme.step(linear, (FIRST_PENALTY + iteration) * (1 - 2 * at.share))
+        )
         if next_iterate is None:
             break
         change, last, at = next_iterate.change_from(at), next_iterate, next_iterate
@@ -277,11 +262,9 @@ def algorithm2(problem: VeflProblem) -> Ints:
 
     def relaxed_iterations(eligible: VeflProblem) -> Floats | None:
         least_cpu_hz = eligible.cpu_hz[np.arange(len(eligible.least)), eligible.least - 1]
-        programme = LinearProgram(
-            eligible, eligible.least.astype(np.float64), np.minimum(least_cpu_hz, eligible.cpu_max_hz)
-        )
-        programme.at_most(selection_limit(eligible))
-        last = iterate(first_iterate(eligible), lambda at: linearised(eligible, at), programme.steps())
+        least, least_cpu_hz = eligible.least.astype(np.float64), np.minimum(least_cpu_hz, eligible.cpu_max_hz)
+        programme = LinearProgram(eligible, least, least_cpu_hz, most=selection_limit(eligible))
+        last = iterate(eligible, programme, linearised)
         return None if last is None else last.iterations
 
     return whole_iterations(problem, relaxed_iterations, fill=True)
@@ -296,12 +279,12 @@ def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Coefficients | N
     in_time = at.share * iterations_in_time(problem, at.cpu_ghz)
     energy_j = at.share * (problem.energy_budget_j - problem.tx_energy_j)
     divisor = 2 * each_j * at.iterations / (at.cpu_ghz * GHZ)  # l_i·ζ·cD·η_i, J/Hz
-    zeros = np.zeros(len(ratio))
+    moves, zeros = divisor > 0, np.zeros(len(ratio))
     fixed = at.share @ (problem.price_per_joule * problem.tx_energy_j + problem.base_fee)
     bounds = [
         np.full(len(ratio), problem.min_iterations),
         in_time,
-        _quotient(energy_j + at.iterations * each_j, divisor),
+        np.where(moves, (energy_j + at.iterations * each_j) / np.where(moves, divisor, 1.0), np.inf),
     ]
     return Coefficients(
         upper_l=np.stack([zeros + 1, divisor / each_j - 1]),
@@ -321,17 +304,12 @@ def iterations_in_time(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
     return problem.time_s * cpu_ghz * GHZ / problem.cycles
 
 
-def _quotient(dividend: Floats, divisor: Floats) -> Floats:
-    """dividend / divisor, infinite where the divisor is 0."""
-    return np.where(divisor > 0, dividend / np.where(divisor > 0, divisor, 1.0), np.inf)
-
-
 def printed(problem: VeflProblem) -> Ints:
     """Plan with Algorithm 2 as printed: l of every CV, 0 for CVs that are not selected."""
 
     def relaxed_iterations(eligible: VeflProblem) -> Floats | None:
-        programme = LinearProgram(eligible, np.ones(len(eligible.cycles)), eligible.cpu_min_hz)
-        last = iterate(first_iterate(eligible), lambda at: linearised_as_printed(eligible, at), programme.steps())
+        programme = LinearProgram(eligible, np.ones(len(eligible.cycles)), eligible.cpu_min_hz, most=None)
+        last = iterate(eligible, programme, linearised_as_printed)
         if last is None:
             return None
         return np.minimum(last.iterations, np.floor(iterations_in_time(eligible, last.cpu_ghz)))

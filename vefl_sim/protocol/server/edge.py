@@ -2,21 +2,23 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.protocol.broadcaster import Broadcaster
+from vefl_sim.core.state import State, Stateful, from_state, optional_state, state_of
+from vefl_sim.learning.learner import Local, Start
+from vefl_sim.learning.trees import plain
 from vefl_sim.protocol.control import Control, RoundDue
 from vefl_sim.protocol.coverage import CoverageProcess
+from vefl_sim.protocol.gnb import Broadcaster
 from vefl_sim.protocol.inbox import Assignment, Inbox
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
-from vefl_sim.protocol.messages import Applied, Decision, Loss, TrainOrder, Update
+from vefl_sim.protocol.messages import Applied, Decision, Loss, OrderOutcome, TrainOrder, Update, Window
 from vefl_sim.protocol.observer import Planner, SuccessHistory
 from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.pace import Pace
-from vefl_sim.protocol.server.window import Window
 from vefl_sim.protocol.trace import (
     CvIneligible,
     CvPassedOver,
@@ -77,7 +79,7 @@ class EdgeServer:
     trace: Trace
     round: int = 1  # k, number of the current round or of the next one
     windows: list[Window] = field(default_factory=list)  # rounds that are not reported yet, the current one last
-    last: LastRound = LastRound()
+    last: LastRound = field(default_factory=LastRound)  # what plans know of the rounds before
 
     def run(self) -> Generator[Event, Any, None]:
         """Algorithm 1: in each round, plan and order, collect the updates, aggregate them, evaluate and report."""
@@ -167,3 +169,72 @@ class EdgeServer:
             window.close()
             self.last = window.summed_up(self.last)
             self.trace.tell(window)
+
+    def state(self) -> State:
+        """k, ω_k, what the scheme remembers, and the orders and updates under way.
+
+        With rounds nothing is under way between two rounds. Without rounds, requests are not saved: idle CVs ask again.
+        """
+        pace, model = self.pace, self.model
+        work = sorted(
+            (vehicle.work for vehicle in self.coverage.in_coverage.values() if vehicle.work is not None),
+            key=lambda work: work.order.number,
+        )
+        starts = {one.order.number: (one.order.version, one.start) for one in work}
+        starts |= {one.outcome.order.number: (one.outcome.order.version, one.start) for one in pace.delivered}
+        models = {version: start.model for version, start in starts.values() if version != model.version}
+        return {
+            "round": self.round,
+            "last": state_of(self.last),
+            "version": model.version,
+            "model": model.learner.arrays_of(model.parameters),
+            "scheme": optional_state(model.scheme),
+            "memory": plain(model.scheme.memory),
+            "coding": optional_state(model.coding),
+            "broadcaster": optional_state(self.broadcaster),
+            "models": {version: model.learner.arrays_of(earlier) for version, earlier in models.items()},
+            "locals": {
+                number: state_of(start.local) for number, (_, start) in starts.items() if start.local != Local()
+            },
+            "orders": pace.orders,
+            "windows": state_of(self.windows),
+            "delivered": state_of(pace.delivered),
+            "resting": {cv: until_ns for cv, until_ns in pace.resting.items() if until_ns > self.env.now},
+            "work": state_of(work),
+        }
+
+    def restore(self, state: State) -> None:
+        """Restore the server from a checkpoint; orders resume by number, so simultaneous events keep their order."""
+        pace, model = self.pace, self.model
+        self.round, model.version = state["round"], state["version"]
+        self.last = from_state(LastRound, state["last"])
+        model.parameters = model.learner.model_of(state["model"])
+        if state["scheme"] is not None:
+            cast(Stateful, model.scheme).restore(state["scheme"])
+        if state["memory"] is not None:
+            if not isinstance(state["memory"], dict):
+                raise TypeError("what the scheme remembers is not a dict")
+            model.scheme.memory = state["memory"]
+        for part, saved in ((model.coding, state["coding"]), (self.broadcaster, state["broadcaster"])):
+            if part:
+                part.restore(saved)
+        models = {version: model.learner.model_of(arrays) for version, arrays in state["models"].items()}
+        models[model.version] = model.parameters
+        local = {number: Local(**saved) for number, saved in state["locals"].items()}
+
+        def start(version: Any, number: int) -> Start:
+            return Start(models[version], local.get(number, Local()))
+
+        pace.orders, pace.resting = state["orders"], state["resting"]
+        self.windows = from_state(list[Window], state["windows"], constants=self.planner.observer.constants)
+        outcomes = [from_state(OrderOutcome, update["outcome"]) for update in state["delivered"]]
+        pace.delivered = [Update(one, start(one.order.version, one.order.number)) for one in outcomes]
+        vehicles = self.coverage.in_coverage
+        for work in state["work"]:
+            saved, vehicle = work["order"], vehicles[work["order"]["cv"]]
+            order = vehicle.resume(work, start(saved["version"], saved["number"]))
+            vehicle.start()
+            self.expire(order)
+        for vehicle in vehicles.values():
+            if vehicle.work is None:
+                vehicle.start()

@@ -102,7 +102,7 @@ class GlobalModel:
             iterations=order.iterations,
             staleness=0 if order.version is None else self.version - order.version,
             delay_s=(outcome.end_ns - order.ordered_ns) / 1e9,
-            losses=partial(_local_loss, self.learner, order.cv),
+            losses=partial(self.learner.local_loss, cv=order.cv),
         )
 
     def _aggregate(
@@ -123,7 +123,3 @@ class GlobalModel:
         if fault:
             raise RunFailed(f"scheme.kind: aggregate_updates() must return a model like the one it is given: {fault}.")
         return self.learner.model_of(self.learner.arrays_of(cast_like(returned, self.parameters))), weights
-
-
-def _local_loss(learner: Learner, cv: int, model: Model) -> Any:
-    return learner.local_loss(model, cv)

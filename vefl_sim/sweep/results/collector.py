@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,13 +16,13 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.learning.datasets.public import require_whole
-from vefl_sim.records.identity import config_digest, package_digest
+from vefl_sim.records.identity import Identity, config_digest, package_digest
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.job import Job, Report, run_in_process
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import key_digest, keys_of, matches
-from vefl_sim.sweep.results.probes import probe_name, probes_for, source_digest_now
-from vefl_sim.sweep.results.store import Store, inputs_of
+from vefl_sim.sweep.results.probes import probe_name, probes_for, source_digest
+from vefl_sim.sweep.results.store import Store
 from vefl_sim.sweep.wall_time import wall_time_s
 
 CLAIMS, LOCK = ".claims", ".lock"  # in a store: locks of the points that are being run, and of the probes
@@ -57,19 +57,26 @@ class ResultCollector:
             for point in points:
                 if done + len(failed) >= limit:
                     break
-                with self._claimed(point.experiment) as is_ours:
-                    if not is_ours or self.has_current(point):
-                        continue
-                    require_whole(point.experiment.data)
-                    require_unchanged(self.probe([point], again=False))
-                    outcome = self._run_and_store(point, f"{done + len(failed) + 1} of {limit}")
+                outcome = self._run_if_missing(point, f"{done + len(failed) + 1} of {limit}")
+                if outcome is None or outcome.state == "busy":
+                    continue
                 if outcome.state == "done":
                     done += 1
                 elif outcome.state == "stopped":
                     raise RunInterrupted("finished points are stored, and the last one is saved: run the command again")
-                elif outcome.state != "busy":
+                else:
                     failed.append(f"{point.title}: {outcome.error}")
         return failed
+
+    def _run_if_missing(self, point: Point, number: str) -> Report | None:
+        """Run a point and store its result; None if it has one, or if another process works on it."""
+        with suppress(Timeout), self.claim(point):
+            if self.has_current(point):
+                return None
+            require_whole(point.experiment.data)
+            require_unchanged(self.probe([point], again=False))
+            return self._run_and_store(point, number)
+        return None
 
     def has_current(self, point: Point) -> bool:
         """Whether a current result of the point is stored, perhaps by another process."""
@@ -104,7 +111,7 @@ class ResultCollector:
             self.store.refresh()  # another process may have written probes while we waited for the lock
             for keys, experiment in probes_for(point.experiment for point in points):
                 stored = self.store.probes.of(keys)
-                if not again and stored and source_digest_now(experiment) in stored.sources:
+                if not again and stored and source_digest(Identity(experiment).versions) in stored.sources:
                     continue
                 self.print_line(f"probe: {probe_name(keys)}")
                 outcome = self._run(experiment, folder)
@@ -135,21 +142,11 @@ class ResultCollector:
         out.mkdir(parents=True, exist_ok=True)
         return run_in_process(job, print_progress, lambda: self._stop.made)
 
-    @contextmanager
-    def _claimed(self, experiment: Experiment) -> Iterator[bool]:
-        """Lock an experiment for the block, whatever the sources; False if another process works on it."""
-        folder = self.store.folder / CLAIMS  # not in `out`, which may differ between processes that share a store
+    def claim(self, point: Point) -> FileLock:
+        """The lock of a point, whatever the sources; in the store, because `out` may differ between processes."""
+        folder = self.store.folder / CLAIMS
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / key_digest(keys_of(experiment)), is_singleton=False)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+        return FileLock(folder / key_digest(keys_of(point.experiment)), is_singleton=False, timeout=0)
 
 
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_line: PrintLine) -> int:
@@ -157,7 +154,12 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_l
     wanted = [keys_of(point.experiment) for point in points]
     known_parts = {name for point in points for _, name in part_names(point.experiment)}
     added = 0
-    for run in sorted(runs, key=_end_time_ns):
+
+    def end_time_ns(run: Run) -> int:
+        mark = run.path / "DONE"
+        return (mark if mark.exists() else run.path).stat().st_mtime_ns
+
+    for run in sorted(runs, key=end_time_ns):
         try:
             foreign = [name for _, name in part_names(run.experiment) if name not in known_parts]
             keys = {} if foreign else keys_of(run.experiment)  # which imports the parts
@@ -173,38 +175,26 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_l
     return added
 
 
-def adopt_store(store: Store, other: Store, points: Sequence[Point], print_line: PrintLine) -> int:
-    """Store the results of these points that another store has and this one lacks; returns their number.
+def adopt_store(store: Store, other: Store, print_line: PrintLine) -> int:
+    """Store the results that another store has and this one lacks; returns their number.
 
     A result whose probe gave other figures there, or that is stale there, would be stale here, and is left out.
     """
-    wanted = [(keys_of(point.experiment), inputs_of(point.experiment)) for point in points]
-    results = [*other]
     store.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(store.folder / LOCK, is_singleton=False):
         store.refresh()  # another process may have written probes while we waited for the lock
-        differ = store.probes.adopt(other.probes, [keys for keys, _ in wanted])
+        differ = store.probes.adopt(other.probes)
         store.probes.write()
     for problem in (*other.problems, *differ):
         print_line(problem)
     added = 0
-    for result in results:
-        seed, inputs = result.keys.get("run.seed"), result.file.inputs
-        is_wanted = any(k["run.seed"] == seed and inputs == i and matches(result.keys, k) for k, i in wanted)
-        path = store.adopt(result) if is_wanted else None
-        if path is None:
-            reason = "it is stale, or a current one is stored" if is_wanted else "it belongs to none of the points"
-            print_line(f"{result.name} is left out: {reason}")
-            continue
-        added += 1
-        print_line(f"{path.name}, {path.stat().st_size} bytes")
+    for result in other:
+        if path := store.adopt(result):
+            added += 1
+            print_line(f"{path.name}, {path.stat().st_size} bytes")
+        else:
+            print_line(f"{result.name} is left out: it is stale, or a current one is stored")
     return added
-
-
-def _end_time_ns(run: Run) -> int:
-    """Time at which a finished run ended, or at which its folder was last changed."""
-    mark = run.path / "DONE"
-    return (mark if mark.exists() else run.path).stat().st_mtime_ns
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ added to the program since then has its default in the point: a new key must hav
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -30,8 +30,16 @@ _LEARNING = "learning."
 
 
 def keys_of(experiment: Experiment) -> dict[str, Any]:
-    """Every key that can change results, with its value."""
-    return relevant(flat(tomllib.loads(to_toml(experiment))))
+    """Every key that can change results; files have no folders, because these differ between machines."""
+    keys = flat(tomllib.loads(to_toml(experiment)))
+    kept = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
+    if not declaration("data.kind", str(kept.get("data.kind")), "own_files", False):
+        kept.pop("data.dir", None)  # the public data sets are the same in every folder
+    for key in ("mobility.file", "model.start"):
+        if isinstance(file := kept.get(key), str):
+            kept[key] = PurePath(file).name
+    unused = unused_environment(str(kept.get("scheme.kind")))
+    return {key: value for key, value in kept.items() if key not in unused}
 
 
 def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,48 +61,22 @@ def toml_of(keys: Keys) -> str:
     return tomli_w.dumps(tables)
 
 
-def relevant(keys: Keys) -> dict[str, Any]:
-    """The keys that can change results; files have no folders, because these differ between machines."""
-    kept = {key: value for key, value in keys.items() if not key.startswith(_PRESENTATION)}
-    if not declaration("data.kind", str(kept.get("data.kind")), "own_files", False):
-        kept.pop("data.dir", None)  # the public data sets are the same in every folder
-    for key in ("mobility.file", "model.start"):
-        if isinstance(file := kept.get(key), str):
-            kept[key] = PurePath(file).name
-    unused = _unused(kept)
-    return {key: value for key, value in kept.items() if key not in unused}
-
-
 def matches(stored: Keys, wanted: Keys) -> bool:
     """Whether an experiment with the `stored` keys has the same results as one with the `wanted` keys."""
-    return _equal(stored, wanted, _unused(wanted))
+    unused = unused_environment(str(wanted.get("scheme.kind")))
+    keys = {*stored, *wanted}.difference(unused)
+    return all(stored.get(key, _DEFAULTS.get(key)) == wanted.get(key, _DEFAULTS.get(key)) for key in keys)
 
 
 def matches_network(stored: Keys, wanted: Keys) -> bool:
     """Whether `wanted` learns nothing, and the network results of `stored` are the same, whatever it learns."""
-    return wanted.get("learning.kind") == "none" and _equal(_network(stored), _network(wanted), _unused(wanted))
+    first, second = ({key: own[key] for key in own if not key.startswith(_LEARNING)} for own in (stored, wanted))
+    return wanted.get("learning.kind") == "none" and matches(first, second)
 
 
 def key_digest(keys: Keys) -> str:
     """A short digest of the keys for file names; it does not depend on our sources."""
     return hashlib.sha256(json.dumps(dict(keys), sort_keys=True).encode()).hexdigest()[:10]
-
-
-def _network(keys: Keys) -> dict[str, Any]:
-    """The keys without those of learning."""
-    return {key: value for key, value in keys.items() if not key.startswith(_LEARNING)}
-
-
-def _unused(keys: Keys) -> frozenset[str]:
-    return frozenset(unused_environment(str(keys.get("scheme.kind"))))
-
-
-def _equal(first: Keys, second: Keys, unused: Iterable[str]) -> bool:
-    """Whether all keys but the unused ones are equal; a missing key has its default."""
-    return all(
-        first.get(key, _DEFAULTS.get(key)) == second.get(key, _DEFAULTS.get(key))
-        for key in {*first, *second}.difference(unused)
-    )
 
 
 def _defaults() -> dict[str, Any]:

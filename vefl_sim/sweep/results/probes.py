@@ -24,13 +24,14 @@ from pydantic import Field, TypeAdapter
 
 from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import read_file, write_text
+from vefl_sim.experiment.complaints import shortened
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import without_unused_keys
-from vefl_sim.records.identity import Identity, recorded_versions
+from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches, toml_of
-from vefl_sim.sweep.results.measurements import floats
+from vefl_sim.sweep.results.result import floats
 
 FILE = "probes.json"
 Generations = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
@@ -130,7 +131,11 @@ class Probes:
 
         If nothing differs, or with `accept`, the sources of the run are added to the probe.
         """
-        network, learning, source = network_figures(run), learning_figures(run), source_digest_of(run)
+        network, learning, source = (
+            network_figures(run),
+            learning_figures(run),
+            source_digest(recorded_versions(run.path)),
+        )
         probe = self.of(keys)
         if probe is None:
             self.probes.append(Probe(toml_of(keys), (1, 1), network, learning, {source: (1, 1)}))
@@ -144,16 +149,14 @@ class Probes:
             probe.learning = learning if differ_learnt else probe.learning
         return differ + differ_learnt
 
-    def adopt(self, other: "Probes", experiments: Iterable[Keys]) -> list[str]:
-        """Take over which sources gave the latest figures of another store, for probes whose figures are the same.
+    def adopt(self, other: "Probes") -> list[str]:
+        """Take over which sources gave the latest figures of another store; returns a sentence for each difference.
 
-        Only probes of these experiments are looked at. Generations are counters of one store, so only the sources of
-        its latest one are taken over, as of ours. Probes that we do not have are added. Returns a sentence for each
-        probe whose figures differ.
+        Generations are counters of one store, so only the sources of its latest one are taken over, as of ours, and
+        only for probes with the same figures. Probes that we do not have are added.
         """
         differ = []
-        wanted = [probe_keys(keys) for keys in experiments]
-        for probe in (one for one in other.probes if any(matches(one.keys, keys) for keys in wanted)):
+        for probe in other.probes:
             current = [source for source, generations in probe.sources.items() if generations == probe.generations]
             own = next((one for one in self.probes if matches(one.keys, probe.keys)), None)
             if own is None:
@@ -224,26 +227,16 @@ def learning_figures(run: Run) -> dict[str, Any]:
 def probe_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each figure that differs by more than its tolerance."""
     return [
-        f"{name} was {_shortened(before.get(name))} and is {_shortened(now.get(name))}"
+        f"{name} was {shortened(str(before.get(name)))} and is {shortened(str(now.get(name)))}"
         for name in dict.fromkeys([*before, *now])
         if not _same(before.get(name), now.get(name), _TOLERANCES.get(name, _TOLERANCE))
     ]
 
 
 def source_digest(recorded: Mapping[str, Any]) -> str:
-    """Digest of our sources and of the parts in use, from the content of the versions.json of a run."""
+    """Digest of our sources and of the parts in use, from the versions that a run records."""
     text = json.dumps([recorded.get("vefl_sim source"), recorded.get("parts")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def source_digest_of(run: Run) -> str:
-    """Digest of the sources and parts that a run was made with."""
-    return source_digest(recorded_versions(run.path))
-
-
-def source_digest_now(experiment: Experiment) -> str:
-    """Digest of the sources and parts that a run of this experiment would be made with now."""
-    return source_digest(Identity(experiment).versions)
 
 
 def _same(before: Any, now: Any, tolerance: float) -> bool:
@@ -254,8 +247,3 @@ def _same(before: Any, now: Any, tolerance: float) -> bool:
     if isinstance(before, float) and isinstance(now, float):
         return isclose(before, now, rel_tol=tolerance, abs_tol=tolerance)
     return bool(before == now)
-
-
-def _shortened(value: Any) -> str:
-    text = str(value)
-    return text if len(text) < 60 else text[:57] + "…"

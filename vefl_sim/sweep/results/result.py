@@ -1,4 +1,6 @@
-"""A stored result: the measurements of one finished run in one small file, `….json.xz`.
+"""The measurements of a finished run that figures are drawn from, read from its directory or from a stored result.
+
+A stored result is one small file, `….json.xz`:
 
     import json, lzma
     result = json.load(lzma.open("experiments/paper/results/fdpc-fashion-mnist-s1-0123456789.json.xz"))
@@ -27,9 +29,10 @@ from vefl_sim.core.errors import BadInput, first_line
 from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.learning.metric import Metric, metric_of
+from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.results.keys import flat, key_digest
-from vefl_sim.sweep.results.measurements import MeasuredFrom, RunMeasurements, floats
 
+MeasuredFrom = Literal["run", "result"]
 SUFFIX = ".json.xz"
 _MAX_PACKED_BYTES, _MAX_BYTES = 2_000_000, 50_000_000
 _STEPS_S = ((10.0, 0.01), (100.0, 0.1), (np.inf, 1.0))  # (upper limit, step) of the sojourn bounds
@@ -112,6 +115,52 @@ class _File(_Strict):
 
 
 @dataclass(frozen=True)
+class RunMeasurements:
+    """The measurements of a run directory, whose tables are read when they are first used."""
+
+    run: Run
+    selects: bool = False  # whether the scheme selects CVs
+    source: MeasuredFrom = "run"
+    stale: bool = False  # a run of other sources is not found, because its name differs
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """The table `rounds` of the run."""
+        return self.run.rounds
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric of the run."""
+        return metric_of(self.run.experiment.learning.loss, has_accuracy=bool(self.rounds["accuracy"].notna().any()))
+
+    @cached_property
+    def vehicles(self) -> pd.DataFrame:
+        """The table `vehicles` of the run."""
+        return self.run.vehicles
+
+    @property
+    def sojourns_s(self) -> Floats:
+        """Sojourn bounds of the CVs in coverage, over all rounds."""
+        return floats(self.vehicles["sojourn_ns"].dropna()) / 1e9
+
+    @property
+    def delays_s(self) -> Floats:
+        """Time from the order until the update was received, of all delivered updates."""
+        delivered = self.vehicles["state"] == "delivered"
+        return floats(self.vehicles["delay_ns"][delivered].dropna()) / 1e9
+
+    @property
+    def delivered_fractions(self) -> Floats:
+        """p_suc of the CVs that had an order, over all rounds."""
+        return floats(self.vehicles["delivered_fraction"].dropna())
+
+    @property
+    def ineligible(self) -> int:
+        """Number of CVs that could not do one iteration, summed over the rounds."""
+        return int((self.vehicles["state"] == "ineligible").sum())
+
+
+@dataclass(frozen=True)
 class Result:
     """One stored result, with its keys and origin."""
 
@@ -190,6 +239,11 @@ class Result:
 
 
 Measurements = RunMeasurements | Result
+
+
+def floats(column: "pd.Series[Any]") -> Floats:
+    """The values of a column as floats; missing values are NaN."""
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def result_from(measured: RunMeasurements, **origin: Any) -> Result:

@@ -1,8 +1,9 @@
 """The results stored in the folder `results` beside an experiment's file, from which figures are drawn."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,19 +15,16 @@ from vefl_sim.records.identity import mobility_digest, recorded_versions, start_
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point
 from vefl_sim.sweep.results.keys import Keys, keys_of, matches, matches_network, toml_of
-from vefl_sim.sweep.results.measurements import RunMeasurements
 from vefl_sim.sweep.results.probes import Probes, source_digest
-from vefl_sim.sweep.results.result import SUFFIX, Result, read_result, result_from, write_result
+from vefl_sim.sweep.results.result import SUFFIX, Result, RunMeasurements, read_result, result_from, write_result
 
 FOLDER = "results"
 _OURS = ("vefl_models.", "vefl_sim.")
-_Stamp = tuple[Path, int, int, int]
-"""Path, modification time, size and inode of a file, which change if it is replaced."""
 
 
 @dataclass
 class Store:
-    """The results of one folder, which are read once; `refresh` reads files that have changed since."""
+    """The results of one folder; `refresh` reads files that have changed since."""
 
     folder: Path
 
@@ -35,18 +33,19 @@ class Store:
         """The store of an experiment's file; its folder need not exist."""
         return cls(file.parent / FOLDER)
 
-    def __post_init__(self) -> None:
-        self._read: dict[_Stamp, Result | str] = {}  # the result of a file, or what is wrong with the file
-
     @cached_property
-    def _results(self) -> dict[Path, Result]:
-        self._read = {stamp: self._read.get(stamp) or _result(stamp[0]) for stamp in _stamps(self.folder)}
-        return {stamp[0]: result for stamp, result in self._read.items() if isinstance(result, Result)}
+    def _read(self) -> dict[Path, Result | str]:
+        """The result in each file, or what is wrong with the file."""
+        read = {}
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            with suppress(FileNotFoundError):  # another process has just removed it
+                stat = path.stat()
+                read[path] = _result(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return read
 
     @property
     def problems(self) -> list[str]:
         """One sentence for each file that cannot be read."""
-        _ = self._results
         return [problem for problem in self._read.values() if isinstance(problem, str)]
 
     @cached_property
@@ -56,14 +55,14 @@ class Store:
 
     def refresh(self) -> None:
         """Read the folder again, because another process may have added results or probes."""
-        self.__dict__.pop("_results", None)
-        self.__dict__.pop("probes", None)
+        for name in ("_read", "probes"):
+            self.__dict__.pop(name, None)
 
     def __len__(self) -> int:
-        return len(self._results)
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Result]:
-        return iter(self._results.values())
+        return (result for result in self._read.values() if isinstance(result, Result))
 
     def find(self, point: Point, *, learning: bool = True) -> Result | None:
         """The result of a point, or None; current results come before stale ones, then those with exactly its keys.
@@ -113,12 +112,12 @@ class Store:
 
     def _write(self, result: Result) -> Path:
         """Write a result, and remove the files that it replaces."""
-        before = [path for path, old in self._results.items() if matches(old.keys, result.keys)]
+        before = [old.path for old in self if old.path and matches(old.keys, result.keys)]
         path = write_result(result, self.folder)
         for old in before:
             if old != path:
                 old.unlink(missing_ok=True)
-        self.__dict__.pop("_results", None)
+        self.__dict__.pop("_read", None)
         return path
 
     def times_s(self, experiment: Experiment) -> list[float]:
@@ -141,16 +140,9 @@ class Store:
         return any(matches(result.keys, keys) and not self._is_stale(result) for result in self)
 
 
-def _stamps(folder: Path) -> Iterator[_Stamp]:
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        try:
-            stat = path.stat()
-        except OSError:  # another process has just removed it
-            continue
-        yield path, stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-def _result(path: Path) -> Result | str:
+@cache
+def _result(path: Path, *_stamp: int) -> Result | str:
+    """The result in a file, or what is wrong with it; it is read again if its time, size or inode has changed."""
     try:
         return read_result(path)
     except BadInput as error:
