@@ -39,7 +39,8 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
     action           "owners": for each pRB 0 (nobody) or the row of a CV + 1, with water-filled powers; "levels": also
                      for each pRB the share of the power that its owner has for a pRB, from 0 to `levels`
     max_cvs          rows of CVs; their order is that of the CV numbers, and does not change in an episode
-    reward           "utility": the paper's −U over the square of the payload; or weights of bits, joules, received, late
+    reward           "utility": −U of the paper over the square of the payload; or weights of bits, joules, received,
+                     late
     slots_per_step   slots in which an action holds
     """
 
