@@ -5,7 +5,12 @@ import numpy as np
 import vefl_sim
 from vefl_sim.gym import RoundEnv
 
-tables = {"run": {"name": "agent", "rounds": 5}, "data": {"train_samples": 4000}, "learning": {"kind": "none"}}
+tables = {
+    "run": {"name": "agent", "rounds": 4},
+    "data": {"train_samples": 4000},
+    "learning": {"kind": "none"},
+    "scheme": {"selected": 40},  # more than are ever in coverage
+}
 reward = {"delivered": 1.0, "money": -0.02}  # an update is worth 50 units of money
 env = RoundEnv(vefl_sim.from_tables(tables), action="plan", levels=4, reward=reward)
 features, levels = env.observation_space["cvs"].shape[1], 4
@@ -29,17 +34,18 @@ def worth(weights: np.ndarray, seed: int) -> float:
 
 rng = np.random.default_rng(1)
 mean, spread = np.zeros(features + 1), np.ones(features + 1)
-for generation in range(8):
-    tried = mean + spread * rng.standard_normal((16, features + 1))
-    scores = [np.mean([worth(weights, seed) for seed in (1, 2, 3)]) for weights in tried]
-    best = tried[np.argsort(scores)[-4:]]
+for generation in range(6):
+    tried = mean + spread * rng.standard_normal((12, features + 1))
+    scores = [np.mean([worth(weights, seed) for seed in (1, 2)]) for weights in tried]
+    best = tried[np.argsort(scores)[-3:]]
     mean, spread = best.mean(axis=0), best.std(axis=0) + 0.05
     print(f"generation {generation + 1}: mean {np.mean(scores):6.1f}, best {max(scores):6.1f}")
 
 
 def worth_of_scheme(kind: str, seed: int) -> float:
-    """The same sum for a scheme of the program."""
-    run = vefl_sim.Simulation(vefl_sim.from_tables(tables), {"scheme.kind": kind, "run.seed": seed})
+    """The same sum for a scheme of the program; FDPC selects nobody, it orders all."""
+    scheme = {"kind": kind} if kind == "fdpc" else {"kind": kind, "selected": 40}
+    run = vefl_sim.Simulation(vefl_sim.from_tables(tables | {"scheme": scheme}), {"run.seed": seed})
     rounds = [*run] and run.rounds
     return float((reward["delivered"] * rounds["delivered"] + reward["money"] * rounds["cost"]).sum())
 
