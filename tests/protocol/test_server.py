@@ -4,7 +4,7 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.schemes.rounds import observed
 from vefl_sim import Observation, Plan, RunFailed, from_tables, simulate, with_settings
-from vefl_sim.protocol.server.orders import checked_plan, orders_of, training_ns
+from vefl_sim.protocol.server.orders import checked_plan, checked_weights, orders_of, training_ns
 
 OBSERVED = observed(samples=[2, 2], sojourn_s=[2.0004, 9.0])  # CV 1 leaves within the round, CV 4 does not
 PLAN = Plan(cv=np.array([4, 1]), iterations=np.array([3, 3]), cpu_hz=np.array([1e9, 1e9]))
@@ -51,6 +51,12 @@ def test_training_that_outlasts_the_round_has_its_own_reason() -> None:
 def test_an_impossible_plan_is_refused(plan: object, words: str) -> None:
     with pytest.raises(RunFailed, match=words):
         checked_plan(OBSERVED, plan)
+
+
+@pytest.mark.parametrize("weights", [[1.0, np.nan], [1.0, np.inf], [1.0], [[1.0], [1.0, 2.0]], ["1", "1"], None])
+def test_wrong_weights_are_refused(weights: object) -> None:
+    with pytest.raises(RunFailed, match="one finite weight for each delivered update"):
+        checked_weights(weights, 2)
 
 
 def test_early_close_starts_the_next_round_when_all_orders_have_ended() -> None:

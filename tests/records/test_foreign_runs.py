@@ -223,6 +223,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         ("change", "reason"),
         [
+            (lambda state: state["server"].pop("memory"), "server: KeyError"),
             (lambda state: state["server"].update(memory=[1]), "server: TypeError"),
             (lambda state: state.pop("tally"), "tally: KeyError"),
             (lambda state: state["tally"].update(lost=5), "tally: TypeError"),

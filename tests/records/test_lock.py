@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from vefl_sim.core.errors import RunLocked
+from vefl_sim.core.errors import RunLocked, RunNotFound
 from vefl_sim.records.lock import is_locked, locked
+
+
+@pytest.fixture(autouse=True)
+def is_run(tmp_path: Path) -> None:
+    (tmp_path / "resolved.toml").touch()
 
 
 def test_a_run_is_locked_until_the_lock_is_released(tmp_path: Path) -> None:
@@ -32,3 +37,15 @@ def test_a_damaged_log_hides_only_the_owner(tmp_path: Path) -> None:
         (tmp_path / "sessions.jsonl").write_text("{")
         with pytest.raises(RunLocked, match="by another process"), locked(tmp_path, {}):
             pass
+
+
+@pytest.mark.parametrize("others", [[], ["experiment.toml"]])
+def test_of_a_run_that_is_no_more_nothing_else_is_removed(others: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "removed"
+    for name in others:
+        run.mkdir()
+        (run / name).touch()
+    with pytest.raises(RunNotFound, match="removed by another process"), locked(run, {}):
+        pass
+    assert [path.name for path in run.glob("*")] == others
+    assert run.exists() == bool(others)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
 from vefl_sim import Run, from_tables
-from vefl_sim.core.errors import RunNotFound
+from vefl_sim.analysis.verify.verification import verify
+from vefl_sim.core.errors import RunNotFound, VeflError
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.toml import resolved
 from vefl_sim.records.identity import Identity, config_digest
@@ -64,6 +65,27 @@ def test_missing_and_damaged_tables_are_named(golden_copy: Run) -> None:
     table.unlink()
     with pytest.raises(RunNotFound, match=r"rounds\.parquet is missing"):
         _ = golden_copy.rounds
+
+
+TABLES = ("events", "rounds", "vehicles", "slots", "mobility", "timings")
+
+
+@pytest.mark.parametrize("name", ["DONE", "summary.json", "resolved.toml", "versions.json", *TABLES])
+def test_any_flipped_bit_of_a_file_is_noticed_or_harmless(name: str, golden_copy: Run) -> None:
+    file = golden_copy.path / (f"tables/{name}.parquet" if name in TABLES else name)
+    table = name if name in TABLES else "rounds"
+    content, rows, noticed = file.read_bytes(), golden_copy.table(table), 0
+    for place in range(0, len(content), len(content) // 9 + 1):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        try:
+            run = Run(golden_copy.path)
+            is_same = run.table(table).equals(rows)
+            noticed += name not in TABLES and not all(finding.passed for finding in verify(run))
+        except VeflError:
+            noticed += 1
+        else:
+            assert is_same or name == "timings"  # no part of the content
+    assert noticed or name == "timings"
 
 
 def cells(run: Run) -> dict[str, str]:

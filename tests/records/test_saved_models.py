@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -145,6 +146,22 @@ class TestStrangers:
         (copied.path / file).unlink()
         with pytest.raises(RunNotFound, match=rf"{file} is missing: restore it"):
             copied.model()
+
+    @pytest.mark.parametrize("file", ["model.npz", "model.json"])
+    def test_any_changed_byte_is_a_sentence_or_harmless(self, copied: Run, file: str) -> None:
+        content, arrays, random, refused = (copied.path / file).read_bytes(), copied.model().arrays, Random(5), 0
+        for place in (*(random.randrange(len(content)) for _ in range(15)), *range(-150, 0, 10)):
+            changed = bytearray(content)
+            changed[place] ^= 1 << random.randrange(8)
+            (copied.path / file).write_bytes(changed)
+            try:
+                model = copied.model()
+                _ = model.module
+            except BadInput as error:
+                refused += len(error.problems) == 1
+            else:
+                assert all(np.array_equal(array, arrays[name]) for name, array in model.arrays.items())
+        assert refused > 10
 
     @pytest.mark.parametrize("content", ["", "[" * 10_000, "{}", " " * (1 << 20) + "{}", *WRONG_MATRICES])
     def test_a_confusion_matrix_that_is_none(self, content: str | bytes | dict, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import pytest
 from tests.protocol.test_golden import EXPERIMENT
 from tests.schemes.rounds import observed
 from tests.schemes.test_schemes import ROUND, scheme
-from vefl_sim import Run, from_tables, simulate, with_settings
+from vefl_sim import Plan, Run, RunFailed, from_tables, simulate, with_settings
+from vefl_sim.protocol.server.orders import checked_theorem2_sum
 from vefl_sim.schemes.observation import Observation
+from vefl_sim.schemes.pdpc import Pdpc
 
 SUCCESS = [0.5, 1.0, 1.0, 0.8]
 
@@ -64,6 +66,22 @@ def test_the_column_divides_by_the_success_rate_of_the_rounds_before(tmp_path) -
     rounds = simulate(longer, out=tmp_path).rounds
     assert (rounds["in_coverage"].tolist(), rounds["ordered"].tolist()) == ([3, 2, 2], [3, 2, 2])
     assert rounds["theorem2_sum"].tolist() == pytest.approx([1.0, 1.0, (1 + 3 / 2) / 2])
+
+
+class Vague(Pdpc):
+    """A user-defined scheme that returns a string."""
+
+    def theorem2_sum(self, observation: Observation, plan: Plan) -> float | None:
+        return "much"  # type: ignore[return-value]
+
+
+def test_an_invalid_sum_is_one_sentence() -> None:
+    with pytest.raises(RunFailed, match="must return a finite number or None from theorem2_sum"):
+        simulate(with_settings(from_tables(EXPERIMENT), f"scheme.kind={__name__}:Vague"), out=None)
+    for returned in (np.nan, np.inf, np.ones(1)):
+        with pytest.raises(RunFailed, match="must return a finite number or None"):
+            checked_theorem2_sum(returned)
+    assert [checked_theorem2_sum(value) for value in (None, 1, np.float32(0.5))] == [None, 1.0, 0.5]
 
 
 @dataclass(frozen=True)

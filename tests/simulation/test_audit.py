@@ -191,6 +191,30 @@ def test_every_scheme_keeps_its_laws_and_its_books(kind: str) -> None:
     assert (rounds["in_coverage"] - rounds["eligible"]).tolist() == unable.tolist()
 
 
+def test_the_record_of_a_cv_is_what_history_divides_by() -> None:
+    keys = SMALL | {
+        "run": {"name": "history", "rounds": 8},
+        "scheme": {"kind": "fdpc"},
+        "aggregation": {"p_suc": "history"},
+        "radio": {"max_tx_power_w": 0.003},
+    }
+    run = simulate(experiment(**keys), out=None)
+    assert run.summary["updates_lost"]["round_ended"] > 0
+    weight = run.events.query("kind == 'update_aggregated'").set_index(["round", "cv"])["weight"]
+    ordered, delivered, unusual = {}, {}, 0
+    for number, everybody in run.vehicles.groupby("round"):
+        able = everybody[everybody["state"] != "ineligible"]
+        for _, row in able[able["state"] == "delivered"].iterrows():
+            rate = (1 + delivered.get(row["cv"], 0)) / (1 + ordered.get(row["cv"], 0))
+            unusual += rate < 1
+            expected = row["sojourn_ns"] / able["sojourn_ns"].sum() / rate
+            assert weight[number, row["cv"]] == pytest.approx(expected, rel=1e-6)
+        for _, row in able[able["state"].isin(["delivered", "lost"])].iterrows():
+            ordered[row["cv"]] = ordered.get(row["cv"], 0) + 1
+            delivered[row["cv"]] = delivered.get(row["cv"], 0) + (row["state"] == "delivered")
+    assert unusual
+
+
 @pytest.mark.parametrize("kind", ["pdpc", "fedavg"])
 def test_without_constraints_everything_is_delivered(kind: str) -> None:
     keys = SMALL | {"scheme": {"kind": kind, "constrained": False, "selected": 4}}

@@ -159,6 +159,7 @@ def test_a_broadcast_waits_for_the_one_before() -> None:
         ({"mac": {"tdd": "dU"}}, r'mac\.tdd = "dU": .* letters U, D and S'),
         ({"radio": {"csi_delay_slots": 10_001}}, r"radio\.csi_delay_slots .*vefl\.round_s"),
         ({"radio": {"power": "open-loop", "p0_dbm": 24.0}}, r"radio\.p0_dbm = 24 is above .*radio\.max_tx_power_w"),
+        ({"radio": {"power": "open-loop"}, "rat": {"method": "large"}}, r"rat\.method .* radio\.power"),
         ({"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}}, r"downlink\.kind .* needs downlink slots"),
         ({"mac": {"special_uplink_symbols": 4}}, r"mac\.special_uplink_symbols has no effect .* mac\.tdd"),
         ({"radio": {"csi_margin_db": 3.0}}, r"radio\.csi_margin_db has no effect .* radio\.csi_delay_slots"),

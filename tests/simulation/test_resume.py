@@ -307,6 +307,30 @@ def test_a_flipped_bit_in_a_checkpoint_shows(tmp_path: Path) -> None:
     assert run.state == "unfinished"
 
 
+def test_any_flipped_bit_of_a_checkpoint_is_noticed_or_harmless(tmp_path: Path) -> None:
+    run = killed_at(with_settings(from_tables(GOLDEN), "run.checkpoint_every=1"), tmp_path, 2)
+    [file] = (run.path / "checkpoints").iterdir()
+    content, noticed = file.read_bytes(), 0
+
+    def read() -> tuple[object, dict]:
+        arrays: dict = {}
+        return pack(Checkpoints(run.path).newest()[0].state, arrays), arrays
+
+    state, arrays = read()
+    for place in range(0, len(content), len(content) // 200):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        try:
+            found, others = read()
+        except NotResumable as error:
+            noticed += "is damaged" in str(error)
+        else:
+            assert found == state
+            assert {name: value.tobytes() for name, value in others.items()} == {
+                name: value.tobytes() for name, value in arrays.items()
+            }
+    assert noticed > 100
+
+
 def enlarge(file: Path) -> None:
     """A file of zeros that takes no space on the disk, but would take minutes to read."""
     os.truncate(file, 2**40)

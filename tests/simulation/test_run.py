@@ -3,7 +3,9 @@
 import json
 import os
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 import tomli_w
@@ -15,6 +17,7 @@ from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tabl
 from vefl_sim.core.errors import RunLocked
 from vefl_sim.records import run_directory
 from vefl_sim.records.identity import Identity
+from vefl_sim.simulation import run as run_module
 
 ROOT = Path(__file__).parents[2]
 SHORT = {
@@ -29,6 +32,16 @@ def short() -> Experiment:
     return from_tables(SHORT)
 
 
+def test_ctrl_c_while_preparing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vefl_sim.simulation.run.build_scenario", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(short(), out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_bug_of_ours_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("ours")
@@ -37,6 +50,29 @@ def test_a_bug_of_ours_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(RunFailed, match="KeyError: 'ours'"):
         simulate(short(), out=tmp_path)
     assert only(tmp_path).state == "failed"
+
+
+@pytest.mark.parametrize("is_bad", [False, True])
+def test_a_run_that_another_process_removes_is_started_again(
+    is_bad: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process finds bad input and removes the run just when this one wants to lock it."""
+    experiment, original = from_tables(EXPERIMENT), run_module.locked
+    if is_bad:
+        experiment = from_tables(SHORT | {"data": {"kind": "folder", "dir": str(tmp_path / "missing")}})
+
+    def removed_first(path: Path, versions: dict[str, object]) -> AbstractContextManager[None]:
+        monkeypatch.setattr(run_module, "locked", original)
+        rmtree(path)
+        return original(path, versions)
+
+    monkeypatch.setattr(run_module, "locked", removed_first)
+    if is_bad:
+        with pytest.raises(BadInput, match="missing"):
+            simulate(experiment, out=tmp_path / "runs")
+        assert not (tmp_path / "runs").exists()
+    else:
+        assert simulate(experiment, out=tmp_path / "runs").path == only(tmp_path / "runs").path
 
 
 def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:

@@ -70,6 +70,14 @@ def test_slots_of_the_method_handed_in() -> None:
     )
 
 
+def test_a_loop_that_is_left_loses_no_report() -> None:
+    simulation = Simulation(WINDOWS)
+    for report in simulation:
+        assert report.round == 1
+        break
+    assert [report.round for report in simulation] == [2]
+
+
 def test_what_is_handed_out_can_be_changed() -> None:
     """An agent may scale what it sees in place: the run does not see it."""
     simulation = Simulation(ROUNDS)

@@ -1,5 +1,6 @@
 """`model.start`: a run starts from the model of another, whose content is part of its name."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.resumable import STOPPED, Kill, Killer, only
 from vefl_sim import Experiment, Run, load, resume, simulate, with_settings
 from vefl_sim.core.arrays import read_npz, write_npz
-from vefl_sim.core.errors import ExperimentError, NotResumable
+from vefl_sim.core.errors import BadInput, ExperimentError, NotResumable
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import Identity
 
@@ -74,6 +75,16 @@ def test_what_cannot_be_used_is_one_sentence_and_leaves_nothing(name: str, sente
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(ExperimentError, match=rf"^model\.start = .*{sentence}.*\.$"):
         simulate(with_settings(SHORT, f"model.start={tmp_path / name}"), out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_that_does_not_fit_into_memory_is_not_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(tmp_path / "sparse.npz", "wb") as file:
+        file.truncate(10**12)
+    monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: pytest.fail("the file was read"))
+    start = with_settings(SHORT, f"model.start={tmp_path / 'sparse.npz'}")
+    with pytest.raises(BadInput, match=r"model\.start .* need 931\.3 GiB"):
+        simulate(start, out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 

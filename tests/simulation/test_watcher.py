@@ -100,6 +100,23 @@ def test_a_stopped_run_tells_its_end(tmp_path: Path) -> None:
     assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
 
 
+class Impatient(Stopping):
+    """Asks a second time."""
+
+    def stopping(self) -> None:
+        super().stopping()
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_request_stops_at_once(tmp_path: Path) -> None:
+    diary = Impatient()
+    with pytest.raises(KeyboardInterrupt):
+        simulate(with_settings(TWO_ROUNDS, "run.rounds=3"), out=tmp_path, watcher=diary)
+    assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
+    assert only(tmp_path).state == "unfinished"
+    assert not [*only(tmp_path).path.glob("checkpoints/*")]  # no time was taken to save
+
+
 def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +179,17 @@ def test_one_that_raises_is_named_once_and_costs_nothing(stage: str, tmp_path: P
     assert f'"{watch[0]}" failed in {stage} (ZeroDivisionError' in warning
     assert listeners.made[1].calls[-3:] == ["round 1", "round 2", "ended done"]  # the other one is still called
     assert given.worked - {compiling()} == {"the traffic settles", "looking for all CVs that will come"}
+
+
+def test_one_that_raises_at_a_checkpoint_or_in_a_signal_handler(tmp_path: Path) -> None:
+    given = Stopping()
+    with pytest.raises(RunInterrupted):
+        simulate(watched("raising_in_stopping", "raising_in_resuming"), out=tmp_path, watcher=given)
+    [warning, ended] = (call for call in given.calls if "warned" in call or "ended" in call)
+    assert "failed in stopping" in warning
+    assert ended == "ended stopped"
+    with pytest.warns(UserWarning, match="failed in resuming"):  # the caller has no watcher
+        assert resume(only(tmp_path)).state == "done"
 
 
 def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from vefl_sim.core.errors import CannotWrite, ExperimentError, NotResumable, first_line
 from vefl_sim.core.files import cache_directory, ensure_writable, open_file, read_json, read_text, write_text
+from vefl_sim.core.memory import require_memory
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest, what_is_computed
 from vefl_sim.experiment.plugins import declaration, part_digests
@@ -102,9 +103,11 @@ def mobility_digest(experiment: Experiment) -> str:
 
 
 def start_digest(file: str) -> str:
-    """Digest of the initial model that `model.start` names."""
+    """Digest of the initial model that `model.start` names; one that does not fit into memory is not read."""
     try:
         with open_file(Path(file)) as content:
+            size = os.fstat(content.fileno()).st_size
+            require_memory(size, f'The arrays of model.start = "{file}"', "name a smaller file")
             return hashlib.file_digest(content, "sha256").hexdigest()
     except (OSError, ValueError) as error:
         where = "relative paths start at the folder of the experiment's file, or where you start the run"

@@ -5,14 +5,14 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from vefl_sim.core.errors import RunLocked
+from vefl_sim.core.errors import RunLocked, RunNotFound
 from vefl_sim.core.files import explain_write_errors, parse_json, read_text
 
 LOCK_FILES = _LOCK, _SESSIONS = "LOCK", "sessions.jsonl"
@@ -22,7 +22,10 @@ _WAIT_S = 1.0  # `is_locked` in another process holds the lock for a moment
 
 @contextmanager
 def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
-    """Hold the lock of a run while the block runs, and log this process and its versions in sessions.jsonl."""
+    """Hold the lock of a run while the block runs, and log this process and its versions in sessions.jsonl.
+
+    RunNotFound if another process, which has found bad input, has removed the run meanwhile.
+    """
     with explain_write_errors(run / _LOCK):
         lock = _lock(run / _LOCK)
         try:
@@ -30,6 +33,11 @@ def locked(run: Path, versions: dict[str, Any]) -> Iterator[None]:
         except Timeout:
             raise RunLocked(f"{run} is being run {_owner(run)}: wait until it ends, or use --fresh.") from None
     try:
+        if not (run / "resolved.toml").exists():
+            with suppress(OSError):  # locking has made the folder again
+                (run / _LOCK).unlink()
+                run.rmdir()
+            raise RunNotFound(f"{run} has just been removed by another process.")
         started = time.strftime("%Y-%m-%d %H:%M:%S")
         session = {"process": os.getpid(), "host": platform.node(), "started": started, "versions": versions}
         with explain_write_errors(run / _SESSIONS), (run / _SESSIONS).open("a", encoding="utf-8") as log:

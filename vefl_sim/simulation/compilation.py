@@ -48,7 +48,11 @@ def compiling_ahead(experiment: Experiment) -> Iterator[subprocess.Popen[bytes] 
     if marker is None or marker.exists() or (experiment.learning.threads or cores()) == 1:
         yield None
         return
-    process = _start(experiment)
+    try:
+        process = _start(experiment)
+    except OSError:  # no process can be started: the run compiles alone
+        yield None
+        return
     report(compiling())
     try:
         yield process

@@ -99,19 +99,26 @@ def simulate(
     create = create_run if fresh else find_or_create_run
     missing = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        run = create(identity, out, toml, settings)
-        if run.is_done:
-            run.require_complete()
-            if watcher or experiment.run.watch:
-                warnings.warn(
-                    f"{run.path} is done already: it is returned as it is, and no watcher is called. "
-                    "simulate(…, fresh=True) runs the experiment again.",
-                    FinishedRun,
-                    stacklevel=2,
-                )
-            return run
-        with locked(run.path, identity.versions):
-            return _complete(run, identity, watcher, may_remove=True)
+        while True:
+            run = create(identity, out, toml, settings)
+            if run.is_done:
+                run.require_complete()
+                if watcher or experiment.run.watch:
+                    warnings.warn(
+                        f"{run.path} is done already: it is returned as it is, and no watcher is called. "
+                        "simulate(…, fresh=True) runs the experiment again.",
+                        FinishedRun,
+                        stacklevel=2,
+                    )
+                return run
+            with ExitStack() as held:
+                try:
+                    held.enter_context(locked(run.path, identity.versions))
+                except VeflError:
+                    if (run.path / "resolved.toml").exists():
+                        raise
+                    continue  # another process has found bad input and removed the run
+                return _complete(run, identity, watcher, may_remove=True)
     finally:
         with suppress(OSError):  # of a folder that is not empty
             for folder in missing:

@@ -115,6 +115,15 @@ def checked_local(returned: Any, model: Model) -> Local:
     return replace(returned, **copies)
 
 
+def checked_theorem2_sum(returned: Any) -> float | None:
+    """The sum of Theorem 2 that a scheme returned, as a finite float or None."""
+    if returned is None:
+        return None
+    if not isinstance(returned, Real) or not math.isfinite(returned):
+        raise RunFailed("scheme.kind must return a finite number or None from theorem2_sum().")
+    return float(returned)
+
+
 def training_ns(cycles: float, cpu_hz: float, limit_ns: int) -> int:
     """t_cmp in whole nanoseconds; a plan that uses all of T_v does not exceed it by rounding l·cD/η."""
     exact = cycles / cpu_hz * 1e9

@@ -12,7 +12,7 @@ from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.inbox import Inbox, Refusal
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
 from vefl_sim.protocol.messages import Decision, TrainOrder, Update, Window
-from vefl_sim.protocol.server.orders import checked_weights, orders_of
+from vefl_sim.protocol.server.orders import checked_theorem2_sum, checked_weights, orders_of
 from vefl_sim.protocol.trace import RoundEnded, RoundStarted
 from vefl_sim.schemes.centralized import EVERYTHING
 from vefl_sim.schemes.scheme import Received
@@ -86,7 +86,8 @@ class Rounds(Pace):
             weights = checked_weights(returned, len(updates))
         aggregated = server.step(window, updates, weights, ended)
         if self.scheme.theorem2_sum:
-            window.theorem2_sum = self.scheme.theorem2_sum(decision.observation, decision.plan)
+            returned = self.scheme.theorem2_sum(decision.observation, decision.plan)
+            window.theorem2_sum = checked_theorem2_sum(returned)
         return aggregated
 
 
