@@ -10,7 +10,7 @@ from vefl_sim.core.state import NOT_SAVED
 from vefl_sim.learning.learner import Evaluation, Start
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.trace import Departure
-from vefl_sim.schemes.observation import Committed, LastRound, Observation
+from vefl_sim.schemes.observation import Committed, Observation
 from vefl_sim.schemes.scheme import Plan
 from vefl_sim.schemes.sla import Agreement
 
@@ -157,17 +157,6 @@ class RoundReport:
     def outcomes(self) -> list[OrderOutcome]:
         """Outcomes of all orders of the round."""
         return [outcome for decision in self.decisions for outcome in decision.outcomes]
-
-    def summed_up(self, before: LastRound) -> LastRound:
-        """What the server knows of this round later; without an evaluation, that of `before` still counts."""
-        outcomes, evaluation = self.outcomes, self.evaluation
-        return LastRound(
-            accuracy=before.accuracy if evaluation is None else evaluation.accuracy or 0.0,
-            loss=before.loss if evaluation is None else evaluation.loss,
-            paid=sum(outcome.account.paid for outcome in outcomes),
-            ordered=len(outcomes),
-            delivered=sum(outcome.lost is None for outcome in outcomes),
-        )
 
     @property
     def plan(self) -> Plan:

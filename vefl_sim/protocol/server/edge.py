@@ -167,7 +167,7 @@ class EdgeServer:
         complete, self.windows = self.windows[:count], self.windows[count:]
         for window in complete:
             window.close()
-            self.last = window.summed_up(self.last)
+            self.last = _what_is_known(window, self.last)
             self.trace.tell(window)
 
     def state(self) -> State:
@@ -238,3 +238,15 @@ class EdgeServer:
         for vehicle in vehicles.values():
             if vehicle.work is None:
                 vehicle.start()
+
+
+def _what_is_known(round: Window, before: LastRound) -> LastRound:
+    """What the server knows of a round later; without an evaluation, that of the rounds `before` still counts."""
+    outcomes, evaluation = round.outcomes, round.evaluation
+    return LastRound(
+        accuracy=before.accuracy if evaluation is None else evaluation.accuracy or 0.0,
+        loss=before.loss if evaluation is None else evaluation.loss,
+        paid=sum(outcome.account.paid for outcome in outcomes),
+        ordered=len(outcomes),
+        delivered=sum(outcome.lost is None for outcome in outcomes),
+    )
