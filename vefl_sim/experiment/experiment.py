@@ -124,8 +124,8 @@ class SumoTable(Table):
     """Settings of SUMO (`mobility.kind = "sumo"`)."""
 
     client: Literal["libsumo", "traci"] = "libsumo"
-    """SUMO runs within the simulator's process (libsumo). "traci", with which older versions ran it in a process of its
-    own, means the same."""
+    """"libsumo": SUMO runs within the simulator's process; "traci": in a separate process. Affects neither the results
+    nor the name of the run directory."""
     lane_limits: bool = True
     """Whether drivers obey the speed limits of lanes and slow down for turns; false: only u_max limits them, as on the
     built-in grid."""

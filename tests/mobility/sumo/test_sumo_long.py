@@ -62,8 +62,9 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 
-def test_sigkill_while_sumo_drives_and_later(tmp_path: Path) -> None:
-    experiment = town(grid_net(tmp_path), run={"rounds": 20})
+@pytest.mark.parametrize("client", ["libsumo", "traci"])
+def test_sigkill_while_sumo_drives_and_later(tmp_path: Path, client: str) -> None:
+    experiment = town(grid_net(tmp_path), run={"rounds": 20}, sumo={"client": client})
     straight = simulate(experiment, out=tmp_path / "straight")
     toml = tmp_path / "town.toml"
     toml.write_text(tomli_w.dumps(experiment.model_dump(exclude_defaults=True, exclude_none=True)))
