@@ -168,7 +168,8 @@ def in_turns(jobs: dict[str, Callable[[], None]], turns: int, vehicles: float) -
 def _by_sumo(case: SumoSetup, seconds: int) -> dict[str, Callable[[], None]]:
     return {
         "SUMO alone": lambda: _alone(case, seconds),
-        "SUMO by libsumo": lambda: _coupled(case, seconds),
+        "SUMO by libsumo": lambda: _coupled(case, seconds, "libsumo"),
+        "SUMO by traci": lambda: _coupled(case, seconds, "traci"),
     }
 
 
@@ -193,8 +194,10 @@ def _alone(case: SumoSetup, seconds: int) -> None:
     subprocess.run([program("sumo"), *case.all_arguments(), *quiet], env=environment(), check=True)
 
 
-def _coupled(case: SumoSetup, seconds: int) -> None:
-    with live(case) as traffic:
+def _coupled(case: SumoSetup, seconds: int, client: str) -> None:
+    sumo = case.experiment.sumo.model_copy(update={"client": client})
+    experiment = case.experiment.model_copy(update={"sumo": sumo})
+    with live(SumoSetup(experiment, case.arguments, case.gnb_m, case.start_s)) as traffic:
         _advance(traffic, seconds)
 
 

@@ -7,6 +7,7 @@ import pytest
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
+from vefl_sim.experiment.unused_keys import length_note
 
 NAMED = {"run": {"name": "x"}}
 
@@ -316,6 +317,36 @@ def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
     with pytest.raises(ExperimentError) as caught:
         load(toml)
     sentence = str(caught.value)
+    assert sentence.endswith(', or set scheme.kind = "pdpc" or "fdpc".')
     setting = sentence.split("--set ")[1].split(")")[0]
     assert load(toml, [setting]).vefl.method == "lagrangian"
     assert load(toml, ["scheme.kind=fdpc"]).vefl.method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("keys", "subject"),
+    [
+        ("cells.number = 3", "several gNBs and handover"),
+        ("radio.handover_margin_db = 3", "several gNBs and handover"),
+        ("interference = {}", "interference"),
+        ("mac.harq = true", "modulation and coding, block errors and HARQ"),
+        ("sla.battery_j = 1e6", "batteries and heat"),
+        ("privacy.epsilon = 1.0", "privacy and security"),
+    ],
+)
+def test_what_is_not_modelled_leads_to_the_scope(keys: str, subject: str) -> None:
+    [sentence] = problems(tables_of(keys))
+    assert sentence.endswith(f"; not modelled: {subject} (docs/scope.md says what is).")
+
+
+@pytest.mark.parametrize(
+    ("keys", "settings", "is_noted"),
+    [
+        ("", ["radio.prbs=12", "run.duration_s = 30"], True),
+        ("", ["radio.prbs=12"], False),
+        ("data.holders = 50", ["run.rounds=3"], False),
+    ],
+)
+def test_a_run_of_another_length_has_other_data(keys: str, settings: list[str], is_noted: bool) -> None:
+    note = length_note(from_tables(tables_of(keys)), settings)
+    assert ("not the beginning of a long one, unless data.holders is set" in note) == bool(note) == is_noted

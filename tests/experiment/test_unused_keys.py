@@ -171,9 +171,13 @@ def unused(tables: Tables) -> set[str]:
 
 
 def changed(tables: Tables, keys: Iterable[str]) -> Experiment:
-    """The experiment with other values of these keys, without refusing unused ones."""
+    """The experiment with other values of these keys, without refusing unused ones; each must really be another one."""
     split = [(*key.split("."), OTHER[key]) for key in keys]
-    return validated(merged(tables, *({name: {key: value}} for name, key, value in split)))
+    other = validated(merged(tables, *({name: {key: value}} for name, key, value in split)))
+    plain = without_unused_keys(validated(tables))
+    for name, key, _ in split:
+        assert getattr(getattr(other, name), key) != getattr(getattr(plain, name), key), f"OTHER: {name}.{key}"
+    return other
 
 
 def same(tables: Tables, keys: Iterable[str], out: Path) -> bool:

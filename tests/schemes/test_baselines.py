@@ -177,7 +177,7 @@ class TestAdversaries:
         ("fedavg", {"aggregation": {"byzantine_share": 0.1}}, "byzantine_share has no effect"),
         ("fedavg", {"update": {"codec": "qsgd"}, "model": {"float_bits": 8}}, "float_bits has no effect"),
         ("fedavg", {"learning": {"momentum": 0.5, "optimizer": "adam"}}, "sgd"),
-        ("fedavg", {"learning": {"momentum": 0.5, "iterations_per_step": 2}}, "plain steps"),
+        ("fedavg", {"learning": {"momentum": 0.5, "iterations_per_step": 2}}, "plain gradient steps"),
         ("krum", {"aggregation": {"byzantine_share": 0.5}}, "byzantine_share"),
         ("centralized", {"update": {"codec": "qsgd"}, "scheme": {"constrained": True}}, "codec has no effect"),
     ],

@@ -117,19 +117,31 @@ def test_a_second_request_stops_at_once(tmp_path: Path) -> None:
     assert not [*only(tmp_path).path.glob("checkpoints/*")]  # no time was taken to save
 
 
-def test_the_remaining_time_leaves_out_the_first_round_which_compiles(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("rounds", "ends_s", "left", "speeds"),
+    [
+        (4, [51.0, 53.0, 54.0], ["0:02", "0:01", "0:00"], ["1.00", "0.67", "0.75"]),
+        (100, [51.0, 54.0], ["1:38", "1:40"], ["1.00", "0.50"]),  # one slow round hardly changes the expected end
+    ],
+)
+def test_the_remaining_time_leaves_out_the_first_round_which_compiles_and_does_not_jump(
+    rounds: int,
+    ends_s: list[float],
+    left: list[str],
+    speeds: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = iter([0.0, 50.0, 51.0, 53.0, 54.0])  # the first round takes 50 s, the others 1, 2 and 1 s
+    now = iter([0.0, 50.0, *ends_s])  # the first round takes 50 s
     monkeypatch.setattr("vefl_sim.cli.progress.time.perf_counter", lambda: next(now))
     progress = RunProgress(PipedConsole(), None)
-    progress.preparing(with_settings(TWO_ROUNDS, "run.rounds=4"))
+    progress.preparing(with_settings(TWO_ROUNDS, f"run.rounds={rounds}"))
     progress._began = next(now)
-    for number in range(1, 5):
+    for number in range(1, 2 + len(ends_s)):
         progress.round(RoundReport(number, 0, number * 10**9, 0, [], [], 0, None))
-    lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
-    assert [line.split(" | ")[-1] for line in lines] == ["? left", "0:02 left", "0:02 left", "0:00 left"]
-    assert [line.split(" | ")[2].strip() for line in lines] == ["0.02 s/s", "1.00 s/s", "0.67 s/s", "0.75 s/s"]
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if "left" in line]
+    assert [line[-1] for line in lines] == [f"{time} left" for time in ("?", *left)]
+    assert [line[2].strip() for line in lines] == [f"{speed} s/s" for speed in ("0.02", *speeds)]
 
 
 # Named by run.watch

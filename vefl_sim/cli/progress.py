@@ -1,5 +1,6 @@
 """Progress displays of a run and of a sweep: live lines on a terminal, plain lines otherwise."""
 
+import math
 import os
 import sys
 import time
@@ -25,8 +26,25 @@ from vefl_sim.sweep.runner import PointTask, SweepWatcher, Tasks
 _QUIET_S = 10.0  # between two lines about the preparation, without a terminal
 _MOST_SHOWN = 12  # running points listed, one line each
 _OVERVIEW_EVERY_S = 60.0  # without a terminal: time between two overview lines of a sweep
+_SMOOTHING_S = 60.0  # after this time, or what is left of the run, a new estimate of the end counts 63 %
 _STATES = ("done", "running", "waiting", "stopped", "failed")
 _REPEAT_S = 20.0  # between two lines about the same step of other work, without a terminal
+
+
+class TimeLeft:
+    """The remaining time that is shown; the expected end follows new estimates slowly, so that it does not jump."""
+
+    def __init__(self) -> None:
+        self._end_s, self._estimated_s = 0.0, 0.0  # expected end, and when it was last estimated
+        self._is_known = False
+
+    def text(self, now_s: float, left_s: float) -> str:
+        """The remaining time after a new estimate of it."""
+        shown_s = max(self._end_s - now_s, 1.0)
+        trust = 1 - math.exp((self._estimated_s - now_s) / min(_SMOOTHING_S, shown_s)) if self._is_known else 1.0
+        self._end_s += trust * (now_s + left_s - self._end_s)
+        self._estimated_s, self._is_known = now_s, True
+        return clock(max(0.0, self._end_s - now_s) if left_s else 0.0)
 
 
 class RunProgress:
@@ -37,6 +55,7 @@ class RunProgress:
         self._rounds, self._duration_s, self._fixed = 0, 0.0, True
         self._began, self._first_s = 0.0, 0.0  # start of this session: wall-clock and simulated time
         self._warm: tuple[float, float, float] | None = None  # after the first round: wall time, share, simulated time
+        self._left = TimeLeft()
         self._loss, self._result = "", ""  # learning.loss, and the last evaluation
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
@@ -109,7 +128,7 @@ class RunProgress:
             return (time_s - self._first_s) / wall_s, clock(0) if done >= 1 else "?"
         began_s, before, first_s = self._warm
         spent_s = wall_s - began_s
-        return (time_s - first_s) / spent_s, clock(max(0.0, spent_s * (1 - done) / (done - before)))
+        return (time_s - first_s) / spent_s, self._left.text(wall_s, max(0.0, spent_s * (1 - done) / (done - before)))
 
     def _show(self, line: str, keep: bool = False) -> None:
         self._shown_s = time.monotonic()
@@ -131,6 +150,7 @@ class SweepProgress(SweepWatcher):
 
     def __init__(self, console: "PipedConsole", live: Live | None) -> None:
         self._console, self._live, self._last_s = console, live, time.monotonic()
+        self._left = TimeLeft()
         self.warnings: list[str] = []
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
@@ -141,7 +161,7 @@ class SweepProgress(SweepWatcher):
             return
         count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
         outcome = _waiting(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_result(task)}"
-        self._print(f"{count} {outcome} | {clock(tasks.left_s())} left")
+        self._print(f"{count} {outcome} | {self._left.text(time.monotonic(), tasks.left_s())} left")
 
     def warned(self, task: PointTask, sentence: str) -> None:
         """Print a warning about a point, and keep it for the end."""
@@ -163,7 +183,7 @@ class SweepProgress(SweepWatcher):
 
     def _overview(self, tasks: Tasks) -> str:
         counts = [f"{len(some)} {status}" for status in _STATES if (some := tasks.having(status))]
-        return f"{len(tasks)} points: {', '.join(counts)} | {clock(tasks.left_s())} left"
+        return f"{len(tasks)} points: {', '.join(counts)} | {self._left.text(time.monotonic(), tasks.left_s())} left"
 
     def _print(self, line: str) -> None:
         self._last_s = time.monotonic()

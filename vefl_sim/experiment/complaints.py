@@ -52,11 +52,35 @@ def unknown(where: tuple[Any, ...]) -> str:
     if not table:
         if other:
             return f"{name} is a key of [{other}]: write it below the line [{other}]."
+        if scope := _not_modelled(name):
+            return f"[{name}] is not a known table{scope}."
         nearest = _nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*tables, "sweep", "figure"))])
         return f"[{name}] is not a known table; the nearest is {nearest}."
     own = table[0]
+    if not other and (scope := _not_modelled(name)):
+        return f"{own}.{name} is not a known key of [{own}]{scope}."
     hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{_nearest(name, tables[own])}."
     return f"{own}.{name} is not a known key of [{own}]; {hint}"
+
+
+_NOT_MODELLED = {
+    "several gNBs and handover": ("gnb", "gnbs", "cell", "cells", "handover", "sector", "sectors"),
+    "interference": ("interference", "interferers", "sinr"),
+    "modulation and coding, block errors and HARQ": ("mcs", "cqi", "bler", "harq", "modulation", "coding"),
+    "beams and several layers": ("mimo", "beam", "beams", "beamforming", "layers"),
+    "batteries and heat": ("battery", "batteries", "soc", "heat", "temperature"),
+    "privacy and security": ("privacy", "dp", "epsilon", "encryption", "secure", "security"),
+    "links between vehicles": ("sidelink", "v2v", "v2x", "platoon"),
+    "weather": ("weather", "rain"),
+}
+"""What experiments cannot ask for, with words that the name of a table or key for it would contain."""
+
+
+def _not_modelled(name: Any) -> str:
+    """The end of a sentence if an unknown name asks for something that is not modelled; else empty."""
+    words = {*str(name).lower().replace("-", "_").split("_")}
+    asked = next((subject for subject, own in _NOT_MODELLED.items() if words & {*own}), "")
+    return asked and f"; not modelled: {asked} (docs/scope.md says what is)"
 
 
 def is_key(table: str, key: str) -> bool:

@@ -124,8 +124,8 @@ class SumoTable(Table):
     """Settings of SUMO (`mobility.kind = "sumo"`)."""
 
     client: Literal["libsumo", "traci"] = "libsumo"
-    """SUMO runs within the simulator's process (libsumo). "traci", with which older versions ran it in a process of its
-    own, means the same."""
+    """"libsumo": SUMO runs within the simulator's process; "traci": in a separate process. Affects neither the results
+    nor the name of the run directory."""
     lane_limits: bool = True
     """Whether drivers obey the speed limits of lanes and slow down for turns; false: only u_max limits them, as on the
     built-in grid."""
@@ -327,6 +327,22 @@ class SchemeTable(Table):
     """"afa-cd" in rounds, as the paper seems to have run it: the orders of "fedprox", and one server step per round."""
 
 
+class AgentTable(Table):
+    """A trained agent as a scheme (`scheme.kind = "vefl_sim.gym:PolicyScheme"`)."""
+
+    policy: PartName | None = None
+    """Its policy: `module:name` of a function, or of a class that is made without arguments, which is called with what
+    the agent sees and returns an action."""
+    action: Literal["count", "select", "plan"] = "count"
+    """What it decides: how many CVs train, which ones, or how long each of them trains."""
+    max_cvs: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Rows of the table of CVs that it sees."""
+    levels: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """Shares of a CV's feasible iterations that it can choose from ("plan")."""
+    features: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    """Names of the features of a CV that it sees; all if not given."""
+
+
 class AggregationTable(Table):
     """How received updates are combined into the next model."""
 
@@ -492,6 +508,7 @@ class Experiment(Table):
     vefl: VeflTable = VeflTable()
     server: ServerTable = ServerTable()
     scheme: SchemeTable = SchemeTable()
+    agent: AgentTable = AgentTable()
     aggregation: AggregationTable = AggregationTable()
     data: DataTable = DataTable()
     model: ModelTable = ModelTable()

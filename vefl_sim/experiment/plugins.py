@@ -206,7 +206,8 @@ def part_digests(experiment: Experiment) -> dict[str, str]:
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
     """The (TOML key, `module:name`) of every user-defined part in use."""
-    named = (*kinds_of(experiment), ("model.factory", experiment.model.factory))
+    others = {"model.factory": experiment.model.factory, "agent.policy": experiment.agent.policy}
+    named = (*kinds_of(experiment), *((key, name) for key, name in others.items() if name))
     return [(key, name) for key, name in named if is_part(name)]
 
 

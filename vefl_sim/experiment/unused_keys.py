@@ -5,6 +5,7 @@ from typing import Any
 
 from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import (
     Unused,
     declaration,
@@ -22,6 +23,7 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
+_AGENT_KEYS = ("agent.policy", "agent.action", "agent.max_cvs", "agent.levels", "agent.features")
 
 
 def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
@@ -29,7 +31,17 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     for cause, keys in unused_by_cause(e):
         for key in keys:
             if _value(e, key) != _default(e, key):
-                yield key, f"{key} has no effect with {cause}: remove it (on the command line: --set {key}=)."
+                remove = f"remove it (on the command line: --set {key}=)"
+                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
+
+
+def _remedy(cause: str, key: str) -> str:
+    """Which other kinds of a part use the key, for the end of a sentence; empty if the cause is something else."""
+    setting, _, name = cause.partition(" = ")
+    if setting not in FAMILIES or is_part(name.strip('"')):
+        return ""
+    users = [f'"{kind}"' for kind in FAMILIES[setting] if all(key not in keys for _, keys in _unused_by(setting, kind))]
+    return f", or set {setting} = {' or '.join(users[:3])}" if users and name not in users else ""
 
 
 def length_note(e: Experiment, settings: Sequence[str]) -> str:
@@ -91,6 +103,10 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
+    if not (is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "plans_by_agent", False)):
+        yield f'scheme.kind = "{e.scheme.kind}", only with "vefl_sim.gym:PolicyScheme"', _AGENT_KEYS
+    elif e.agent.action != "plan":
+        yield f'agent.action = "{e.agent.action}", only with "plan"', ("agent.levels",)
     if e.radio.fading != "rician":
         yield f'radio.fading = "{e.radio.fading}", only with "rician"', ("radio.rician_k_db",)
     if e.radio.fading == "none":

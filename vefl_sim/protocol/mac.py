@@ -150,7 +150,7 @@ class MacScheduler:
         count, prbs = len(rows), self.link.prbs
         demand = SlotDemand(np.empty((count, prbs)), np.empty(count), np.empty(count, np.int64), np.empty(count))
         fill_demand(slot, rows, int((known > 0).sum()), state, pattern, feedback, demand)
-        problem = self._problem(slot, demand, None if prb_watts is None else prb_watts[rows])
+        problem = self._problem(slot, demand, cvs[rows], None if prb_watts is None else prb_watts[rows])
         if self.control and self.control.stops_for is AllocationDue:
             allocation = yield self.control.ask(AllocationDue(problem))
         else:
@@ -183,7 +183,7 @@ class MacScheduler:
             raise RunFailed("mac.scheduler must return row numbers of the backlog, each once, at most `limit` of them.")
         return backlogged[rows.astype(np.int64)]
 
-    def _problem(self, slot: Slot, demand: SlotDemand, prb_watts: Floats | None) -> RatProblem:
+    def _problem(self, slot: Slot, demand: SlotDemand, cvs: Ints, prb_watts: Floats | None) -> RatProblem:
         """The RAT sub-problem of the slot in SI units."""
         return RatProblem(
             snr_per_watt=demand.gain,
@@ -196,6 +196,9 @@ class MacScheduler:
             tradeoff=self.tradeoff,
             efficiency=float(efficiency_of(self._efficiency)),
             prb_power_w=prb_watts,
+            cv=cvs,
+            slot=slot.number,
+            round=self._round,
         )
 
 

@@ -27,6 +27,22 @@ class Committed:
 
 
 @dataclass(frozen=True)
+class LastRound:
+    """What the server knows of the rounds before, at the start of a round."""
+
+    accuracy: float = 0.0  # of the last evaluation; 0 before the first, and without classes
+    loss: float | None = None  # of the last evaluation
+    paid: float = 0.0  # to the CVs, in the last round
+    ordered: int = 0  # in the last round
+    delivered: int = 0  # of these orders
+
+    @property
+    def delivered_share(self) -> float:
+        """Share of the orders of the last round that were delivered; 1 if there were none."""
+        return self.delivered / self.ordered if self.ordered else 1.0
+
+
+@dataclass(frozen=True)
 class CoverageSnapshot:
     """The CVs that can get an order, in ascending order: all in coverage, or without rounds those that request one."""
 
@@ -44,6 +60,7 @@ class CoverageSnapshot:
     committed: Committed = Committed()
     horizon_ns: int | None = None  # time left in the run, which orders must not exceed; None: no limit
     downlink_ns: int = 0  # time until all of these CVs would have the model
+    last: LastRound = LastRound()
 
     @property
     def in_coverage(self) -> int:

@@ -73,7 +73,8 @@ class PointTask:
     deaths: int = 0  # how often its process died or stopped without a request
     submitted: bool = False  # to the pool, which may have a queue
     not_before_s: float = 0.0  # earliest time to submit it, on the monotonic clock
-    pace_s: float | None = None  # measured wall time of all its rounds; while it runs, at the speed after the first
+    cpu_s: float | None = None  # CPU time of its run, if that is done
+    pace_s: float | None = None  # measured wall time of all its rounds, at the speed of those after the first
     _warm: tuple[float, float] | None = None  # time on that clock, and share, after the first round, which compiles
 
     @property
@@ -114,7 +115,8 @@ class PointTask:
         self.share = (entry.rounds or 0) / self.point.experiment.rounds
         if run.is_done:
             self.share = 1.0
-            self.pace_s = entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
+            self.cpu_s = summary.get("cpu_s", 0.0) + summary.get("prepare_cpu_s", 0.0)
+            entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
 
 
 @dataclass
@@ -170,8 +172,14 @@ class Tasks:
 
     @property
     def factor(self) -> float:
-        """Measured over expected wall time, the median of all points; before there are any, the slowdown by others."""
-        return median([task.pace_s / task.wall_time_s for task in self if task.pace_s] or [self.slowdown])
+        """Measured over expected wall time, the median of all points that were run in this session.
+
+        Before any of them has made progress, it is the CPU time of the finished runs, or else what is expected, times
+        the slowdown by other processes.
+        """
+        measured = [task.pace_s / task.wall_time_s for task in self if task.pace_s]
+        earlier = [task.cpu_s / task.wall_time_s for task in self if task.cpu_s]
+        return median(measured) if measured else median(earlier or [1.0]) * self.slowdown
 
     def left_s(self) -> float:
         """Expected time until all points are done: the work shared by all workers, but at least the longest point."""

@@ -162,7 +162,7 @@ class TestBadRecordings:
             (
                 (3.0, 2, 50.0, 50.25, 12.0),
                 "it is 50.2 m from where it was 2 s before, farther than mobility.max_speed_mps = 20.12 "
-                "allows: record without teleports.",
+                "allows: use traffic without jumps and teleports.",
             ),
             (
                 (3.0, 4, 0.0, 0.0, 20.1301),

@@ -1,7 +1,9 @@
-"""Tests with SUMO on small grids: scenes, whole runs, configurations, and failures, after which the traffic is kept."""
+"""Tests with SUMO on small grids: scenes, both clients, whole runs, configurations, and failures."""
 
 import json
 import math
+import socket
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
@@ -39,15 +41,19 @@ def straight(net: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 class TestScenes:
     def test_each_vehicle_near_the_gnb_is_reported_once(self, net: Path, tmp_path: Path) -> None:
-        """Against one call per vehicle and step; some vehicles are far away at first and come near."""
-        case = prepare_sumo(town(net, radio={"coverage_radius_m": 20.0}), tmp_path).setup
+        """Both clients against one call per vehicle and step; some vehicles are far away at first and come near."""
+        small = town(net, radio={"coverage_radius_m": 20.0})
+        with live(prepare_sumo(small, tmp_path).setup) as traffic:
+            within = [traffic.advance() for _ in range(90)]
+        case = prepare_sumo(with_settings(small, "sumo.client=traci"), tmp_path).setup
         with live(case) as traffic:
             sumo, left_out = traffic._sumo, 0
-            for _ in range(90):
+            for other in within:
                 scene = traffic.advance()
                 places = np.array([sumo.vehicle.getPosition(name) for name in sumo.vehicle.getIDList()])
                 near = places[np.hypot(*(places - case.gnb_m).T) <= case.reach_m] - case.gnb_m
                 assert sorted(zip(scene.x_m, scene.y_m, strict=True)) == sorted(map(tuple, near))
+                assert scene.same_as(other)
                 left_out += len(places) - len(near)
             assert left_out > 0  # so that the test covers vehicles that are left out
 
@@ -85,8 +91,14 @@ class TestScenes:
 
 
 class TestRuns:
-    def test_the_client_of_older_versions_is_the_same(self, net: Path) -> None:
-        assert config_digest(with_settings(town(net), "sumo.client=traci")) == config_digest(town(net))
+    def test_both_clients_drive_alike(self, straight: Run, net: Path, tmp_path: Path) -> None:
+        by_traci = with_settings(town(net), "sumo.client=traci")
+        assert config_digest(by_traci) == config_digest(town(net))
+        run = simulate(by_traci, out=tmp_path)
+        assert contents(run) == contents(straight)
+        name = Path("traffic") / COMPLETE
+        assert (run.path / name).read_bytes() == (straight.path / name).read_bytes()
+        assert not sumo_processes()
 
     def test_a_cv_is_where_sumo_had_it(self, straight: Run, net: Path, tmp_path: Path) -> None:
         """Every scene of the run, to the last bit, against a second simulation by SUMO."""
@@ -188,28 +200,31 @@ class TestConfiguration:
         scenes = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment)
         assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
 
-    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path, client: str) -> None:
         trips = configuration.with_name("trips.xml")
         bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
         trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
-        experiment = town(configuration, mobility={"start_s": 120.0})
+        experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
         scene = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment).scene()
         assert 0 < scene.connected.sum() < scene.connected.size
 
     def test_nobody_jumps(self, configuration: Path, tmp_path: Path) -> None:
+        """Farther than 4 m beyond u_max, which is 1.5 m in a step; in a recording it would be 10 m."""
         configuration.with_name("trips.xml").write_text(
-            '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0B0 B0C0 C0right0"/>'
+            '<routes><vehicle id="frog" depart="100"><route edges="left0A0 A0left0"/>'
             '<stop lane="left0A0_0" endPos="40" duration="1" jump="0"/>'
-            '<stop lane="C0right0_0" endPos="30" duration="1"/></vehicle></routes>'
+            '<stop lane="A0left0_0" endPos="30" duration="1"/></vehicle></routes>'
         )
-        with pytest.raises(Exception, match=r"town.sumocfg\", vehicle frog at .* s: it is \d+.\d m from where"):
+        with pytest.raises(Exception, match=r"town.sumocfg\", vehicle frog at .* s: it is 8.\d m from where"):
             drive(town(configuration, run={"rounds": 30}, mobility={"start_s": 100.0}), tmp_path / "traffic")
 
-    def test_why_sumo_stopped(self, configuration: Path, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_why_sumo_stopped(self, configuration: Path, tmp_path: Path, client: str) -> None:
         configuration.with_name("trips.xml").write_text(
             '<routes><vehicle id="1" depart="101"><route edges="left0A0 C0right0"/></vehicle></routes>'
         )
-        experiment = town(configuration, mobility={"start_s": 100.0})
+        experiment = town(configuration, mobility={"start_s": 100.0}, sumo={"client": client})
         with pytest.raises(RunFailed, match="has no valid route"):
             drive(experiment, tmp_path / "traffic")
 
@@ -239,38 +254,65 @@ class TestFailures:
     def test_after_a_failure_the_same_command_drives_again(
         self, straight: Run, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def failing(self: LiveTraffic) -> Scene:
+        """SUMO is killed two seconds after the start of the run."""
+
+        def dying(self: LiveTraffic) -> Scene:
             if self.scene().time_ns == 2_000_000_000:
-                raise RunFailed("SUMO stopped")
+                self._sumo._process.kill()
             return advance(self)
 
         advance = LiveTraffic.advance
-        monkeypatch.setattr(LiveTraffic, "advance", failing)
+        monkeypatch.setattr(LiveTraffic, "advance", dying)
         toml = tmp_path / "town.toml"
         toml.write_text(tomli_w.dumps(town(net).model_dump(exclude_defaults=True, exclude_none=True)))
         with pytest.raises(SystemExit) as end:
-            main([str(toml), "--out", str(tmp_path / "runs"), "--quiet"])
+            main([str(toml), "--set", "sumo.client=traci", "--out", str(tmp_path / "runs"), "--quiet"])
         assert end.value.code == 1
-        assert capsys.readouterr().err.strip() == "error: SUMO stopped"
+        [message] = capsys.readouterr().err.strip().splitlines()
+        assert message.startswith(
+            "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
+        )
         run = only(tmp_path / "runs")
         assert run.state == "failed"
         assert "SUMO stopped" in (run.path / "FAILED").read_text()
+        assert not sumo_processes()
         assert not list(run.path.glob("traffic/*.parquet*"))
-        monkeypatch.undo()
-        assert contents(simulate(town(net), out=tmp_path / "runs")) == contents(straight)
+        monkeypatch.undo()  # the next SUMO is not killed
+        assert contents(simulate(with_settings(town(net), "sumo.client=traci"), out=tmp_path / "runs")) == contents(
+            straight
+        )
         assert only(tmp_path / "runs").state == "done"
 
-    def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path) -> None:
+    def test_one_that_dies_at_its_start(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        start_and_connect = programs._start_and_connect
+
+        def dying(*arguments):
+            sumo, connection = start_and_connect(*arguments)
+            sumo.kill()
+            sumo.wait()
+            return sumo, connection
+
+        monkeypatch.setattr(programs, "_start_and_connect", dying)
+        with pytest.raises(RunFailed, match="SUMO stopped at its start"):
+            simulate(town(net, sumo={"client": "traci"}), out=tmp_path)
+        assert only(tmp_path).state == "failed"
+        assert not list(only(tmp_path).path.glob("traffic/*.parquet*"))
+
+    @pytest.mark.parametrize("client", ["libsumo", "traci"])
+    def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:
+        experiment = town(net, sumo={"client": client})
+
         def stopped(stop: BaseException) -> None:
-            with live(prepare_sumo(town(net), tmp_path).setup) as traffic:
+            with live(prepare_sumo(experiment, tmp_path).setup) as traffic:
                 traffic.advance()
                 raise stop
 
         for stop in (RunFailed("…"), KeyboardInterrupt()):
             with pytest.raises(type(stop)):
                 stopped(stop)
+        assert not sumo_processes()
         assert not programs.load_libsumo().simulation.isLoaded()
-        with live(prepare_sumo(town(net), tmp_path).setup) as traffic:  # and it can be started again
+        with live(prepare_sumo(experiment, tmp_path).setup) as traffic:  # and it can be started again
             assert math.isfinite(traffic.advance().x_m.sum())
 
     def test_an_input_that_crashes_sumo(self, net: Path, tmp_path: Path) -> None:
@@ -280,7 +322,7 @@ class TestFailures:
         with pytest.raises(BadInput, match="x: SUMO says: nothing, it crashes"):
             programs.require_accepted(("--net-file", str(tmp_path / "x.net.xml")), "x")
 
-    def test_no_port_is_opened(self, tmp_path: Path) -> None:
+    def test_libsumo_opens_no_port(self, tmp_path: Path) -> None:
         """A port of SUMO would be open to all machines, and whoever connects first could write any file."""
         net = convert(osm(tmp_path / "x.osm"), tmp_path / "x.net.xml", "x")
         (tmp_path / "x.sumocfg").write_text('<configuration><net-file value="x.net.xml"/></configuration>')
@@ -289,6 +331,15 @@ class TestFailures:
             before = ports()
             with live(case):
                 assert ports() == before
+
+    def test_traci_closes_its_port_once_connected(self, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        command, popen = list[str](), subprocess.Popen
+        monkeypatch.setattr(subprocess, "Popen", lambda args, **rest: command.extend(args) or popen(args, **rest))
+        before = ports()
+        with programs.running("traci", ("--net-file", str(net)), "x"):
+            assert ports() == before
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", int(command[command.index("--remote-port") + 1])))
 
     def test_one_that_has_changed(self, net: Path, tmp_path: Path) -> None:
         """After a checkpoint a changed trajectory is refused; before the first one SUMO simulates it again."""
@@ -316,3 +367,8 @@ def ports() -> set[int]:
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     connections = [connection for process in processes for connection in process.net_connections("tcp")]
     return {connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN}
+
+
+def sumo_processes() -> list[str]:
+    """Child processes of SUMO, also ended ones that were not waited for; another test may have left a browser open."""
+    return [name for child in psutil.Process().children(recursive=True) if "sumo" in (name := child.name())]

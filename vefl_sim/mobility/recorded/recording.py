@@ -166,22 +166,27 @@ def check_speeds(scene: Scene, recording: Recording, max_speed_mps: float, later
 
 
 def check_jumps(
-    before: Scene, now: Scene, recording: Recording, max_speed_mps: float, gone: dict[int, LastSeen] | None = None
+    before: Scene,
+    now: Scene,
+    recording: Recording,
+    max_speed_mps: float,
+    gone: dict[int, LastSeen] | None = None,
+    sidestep_m: float = _SIDESTEP_M,
 ) -> None:
-    """Refuse a vehicle that is farther from where it was than u_max allows.
+    """Refuse a vehicle that is more than `sidestep_m` farther from where it was than u_max allows.
 
     `gone` has the last records of vehicles that have left, and is updated.
     """
     time_ns, x_m, y_m = _last_seen(before, now, {} if gone is None else gone)
     elapsed_s = (now.time_ns - time_ns) / 1e9
     distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
-    row = first(distance_m > max_speed_mps * elapsed_s + _SIDESTEP_M)  # NaN is never greater
+    row = first(distance_m > max_speed_mps * elapsed_s + sidestep_m)  # NaN is never greater
     if row is not None:
         raise recording.problem(
             now,
             row,
             f"it is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
-            f"mobility.max_speed_mps = {max_speed_mps:g} allows: record without teleports.",
+            f"mobility.max_speed_mps = {max_speed_mps:g} allows: use traffic without jumps and teleports.",
         )
 
 

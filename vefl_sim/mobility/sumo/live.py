@@ -20,6 +20,7 @@ from vefl_sim.mobility.sumo.programs import running
 AROUND_M = 100.0  # beyond coverage; farther than shadowing is correlated, so a returning vehicle may count as new
 _GNB = "vefl_sim gNB"
 _SKIP_S = 10.0  # simulated per call before the start of the run, so that Ctrl-C is handled in between
+_SIDESTEP_M = 4.0  # because lane changes are instantaneous
 _NOT_ON_THE_ROAD = frozenset(
     ("bicycle", "pedestrian", "wheelchair", "scooter", "tram", "rail", "rail_urban", "rail_electric", "rail_fast",
      "subway", "cable_car", "ship", "container", "aircraft", "drone")
@@ -55,11 +56,13 @@ class SumoSetup:
 
 
 class LiveTraffic:
-    """Scenes from a running SUMO."""
+    """Scenes from a running SUMO, which libsumo and traci control by the same calls."""
 
     def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> None:
-        """`sumo`: libsumo; `on_time` is called with SUMO's time while SUMO advances to the start of the run."""
-        self._sumo, self._setup = sumo, setup
+        """`on_time` is called with SUMO's time while SUMO advances to the start of the run."""
+        import traci.constants as codes
+
+        self._sumo, self._setup, self._codes = sumo, setup, codes
         self.step_ns = to_ns(setup.experiment.mobility.step_s)
         self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
         self._recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
@@ -67,9 +70,9 @@ class LiveTraffic:
         if self._is_foreign:
             self._limit_types()
         sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
-        variables = [sumo.VAR_POSITION, sumo.VAR_SPEED]
-        sumo.poi.subscribeContext(_GNB, sumo.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
-        sumo.simulation.subscribe([sumo.VAR_DEPARTED_VEHICLES_IDS])
+        variables = [codes.VAR_POSITION, codes.VAR_SPEED]
+        sumo.poi.subscribeContext(_GNB, codes.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
+        sumo.simulation.subscribe([codes.VAR_DEPARTED_VEHICLES_IDS])
         self._begin_s = sumo.simulation.getTime()
         self._start_s = self._begin_s if setup.start_s is None else setup.start_s
         self._scene = self._skip(on_time)
@@ -84,7 +87,8 @@ class LiveTraffic:
         near = self._drive(self._start_s + to_s(time_ns))
         before, self._scene = self._scene, self._as_scene(near, time_ns)
         if self._is_foreign:  # may contain jumps, which the sojourn bound excludes
-            check_jumps(before, self._scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
+            most_mps = self._setup.experiment.mobility.max_speed_mps
+            check_jumps(before, self._scene, self._recording, most_mps, sidestep_m=_SIDESTEP_M)
         return self._scene
 
     def _limit_types(self) -> None:
@@ -111,13 +115,13 @@ class LiveTraffic:
         """Let SUMO advance to this time, and number the vehicles that depart; return those near the gNB."""
         try:
             self._sumo.simulationStep(time_s)
-            departed = self._sumo.simulation.getSubscriptionResults()[self._sumo.VAR_DEPARTED_VEHICLES_IDS]
+            departed = self._sumo.simulation.getSubscriptionResults()[self._codes.VAR_DEPARTED_VEHICLES_IDS]
             for name in departed:
                 self._register.number(name, not self._is_foreign or self._is_on_the_road(name))
             near: dict[str, Any] = self._sumo.poi.getContextSubscriptionResults(_GNB)
         except VeflError:
             raise
-        except Exception as error:  # from libsumo
+        except Exception as error:  # from libsumo, from traci, or from its socket
             since = f"{abs(time_s - self._start_s):.1f} s {'after' if time_s > self._start_s else 'before'}"
             when = f"{since} the start of the run ({time_s:.1f} s of its own time)"
             raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
@@ -133,9 +137,9 @@ class LiveTraffic:
     def _as_scene(self, near: dict[str, Any], time_ns: int) -> Scene:
         """The scene of all vehicles within reach; SUMO may report others, too."""
         names = sorted(near, key=self._register.number)
-        places_m = np.array([near[name][self._sumo.VAR_POSITION][:2] for name in names]).reshape(-1, 2)
+        places_m = np.array([near[name][self._codes.VAR_POSITION][:2] for name in names]).reshape(-1, 2)
         x_m, y_m = (places_m - self._setup.gnb_m).T
-        vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._sumo.VAR_SPEED] for n in names])
+        vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._codes.VAR_SPEED] for n in names])
         scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
         scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
         check_speeds(scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
@@ -145,5 +149,12 @@ class LiveTraffic:
 @contextmanager
 def live(setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
     """Start SUMO and yield its traffic; SUMO is stopped when the block ends."""
-    with running(setup.all_arguments(), f'mobility.file = "{setup.experiment.mobility.file}"') as sumo:
-        yield LiveTraffic(sumo, setup, on_time)
+    label = f'mobility.file = "{setup.experiment.mobility.file}"'
+    with running(setup.experiment.sumo.client, setup.all_arguments(), label) as sumo:
+        try:
+            traffic = LiveTraffic(sumo, setup, on_time)
+        except VeflError:
+            raise
+        except Exception as error:  # from libsumo, from traci, or from its socket
+            raise RunFailed(f"SUMO stopped at its start: {str(error).strip() or type(error).__name__}") from error
+        yield traffic

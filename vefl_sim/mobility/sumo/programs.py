@@ -1,27 +1,31 @@
-"""SUMO: where it is installed, its command-line programs (netconvert, randomTrips, …), and SUMO in our process."""
+"""SUMO: where it is installed, its command-line programs (netconvert, …), and a SUMO that libsumo or traci controls."""
 
+import io
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed
+from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, VeflError
 
 MISSING = "Maps need SUMO, which is not installed here: pip install 'vefl_sim[sumo]'."
 UNVALIDATED = ("--xml-validation", "never")
 """Options with which SUMO's programs look for no schemas, which a file may name anywhere on the internet."""
 _QUIET = ("--no-step-log", "--no-warnings", "--duration-log.disable")
 _UNVALIDATED = (*UNVALIDATED, "--xml-validation.net", "never", "--xml-validation.routes", "never")
+_TRIES, _WAIT_S = 6000, 0.01  # one minute, enough for a busy machine to start SUMO
 
 
 def home() -> Path:
     """SUMO_HOME, the folder of the package eclipse-sumo; an error if SUMO is not installed."""
-    if not all(find_spec(name) for name in ("sumo", "libsumo")):
+    if not all(find_spec(name) for name in ("sumo", "libsumo", "traci")):
         raise BadInput(MISSING)
     import sumo
 
@@ -77,13 +81,18 @@ def _run(command: list[str], arguments: Sequence[object], what: str, **variables
         text=True,
         errors="replace",
     )
-    if -completed.returncode in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGBUS):
-        raise ExperimentError(f"{what}: nothing, it crashes: a file is damaged, or holds what it cannot read.")
-    if completed.returncode < 0:
-        raise RunFailed(f"{what}: nothing, it was killed by signal {-completed.returncode}.")
     if completed.returncode:
-        raise ExperimentError(f"{what}: {complaint(completed.stderr or completed.stdout)}")
+        raise _failure(what, completed.returncode, completed.stderr or completed.stdout)
     return completed.stdout
+
+
+def _failure(what: str, code: int, text: str) -> VeflError:
+    """The error for a program that has ended with this exit code after printing this text."""
+    if -code in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGBUS):
+        return ExperimentError(f"{what}: nothing, it crashes: a file is damaged, or holds what it cannot read.")
+    if code < 0:
+        return RunFailed(f"{what}: nothing, it was killed by signal {-code}.")
+    return ExperimentError(f"{what}: {complaint(text)}")
 
 
 def complaint(text: str) -> str:
@@ -115,27 +124,109 @@ def ask(question: str, arguments: Sequence[str], label: str) -> str:
 
 
 @contextmanager
-def running(arguments: Sequence[str], label: str) -> Iterator[Any]:
-    """Start SUMO in our process and yield libsumo; SUMO is stopped when the block ends, also after an exception.
+def running(client: str, arguments: Sequence[str], label: str) -> Iterator[Any]:
+    """Start SUMO and yield the API that "libsumo" (in our process) and "traci" (in a process of its own) share.
 
-    `label` names the input in error messages.
+    SUMO is stopped when the block ends, also after an exception. `label` names the input in error messages.
     """
+    start = _in_process if client == "libsumo" else _separate_process
+    with start(_command(arguments), f"{label}: SUMO says") as sumo:
+        yield sumo
+
+
+@contextmanager
+def _in_process(command: list[str], what: str) -> Iterator[Any]:
     libsumo = load_libsumo()
     if libsumo.simulation.isLoaded():
-        raise RunFailed("SUMO can run only once per process, and is running already: run this in another process.")
+        raise RunFailed('libsumo can run only once per process, and is running already: set sumo.client = "traci".')
     try:
         try:
-            libsumo.start(_command(arguments))
+            libsumo.start(command)
         except Exception as error:
-            raise ExperimentError(f"{label}: SUMO says: {complaint(str(error))}") from None
+            raise ExperimentError(f"{what}: {complaint(str(error))}") from None
         yield libsumo
     finally:
         with suppress(Exception):  # after an error libsumo may be closed already
             libsumo.close()
 
 
+@contextmanager
+def _separate_process(command: list[str], what: str) -> Iterator[Any]:
+    with tempfile.TemporaryFile() as log:
+        process, connection = _start_and_connect(command, log, what)
+        try:
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):
+                    connection.close(wait=False)
+                _wait_or_kill(process)
+        except RunFailed as error:
+            if "Error" not in (text := _text(log)):
+                raise
+            # The error of traci does not contain the reason, the log does.
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
+
+
+def _start_and_connect(command: list[str], log: IO[bytes], what: str) -> tuple[subprocess.Popen[bytes], Any]:
+    """Start SUMO and connect to it.
+
+    SUMO listens to all machines and asks for no password, until its one client is connected. So we connect as soon as
+    it opens its port, which is before it reads its files; then it closes the port.
+    """
+    import traci
+
+    with _reserved_port() as port:
+        process = subprocess.Popen(
+            [*command, "--remote-port", str(port), "--num-clients", "1"],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # so that Ctrl-C only reaches our process, which then stops SUMO
+        )
+        try:
+            with redirect_stdout(io.StringIO()):  # traci prints every retry
+                connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
+                connection.getVersion()  # waits: SUMO accepts connections before it has read its files
+                return process, connection
+        except Exception:
+            _wait_or_kill(process)
+            raise _failure(what, process.returncode, _text(log)) from None
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+
+
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A free port that is given to no other program within the block; only SUMO, which is told it, can listen there."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
+        reserved.bind(("", 0))
+        yield reserved.getsockname()[1]
+
+
+def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+    """Wait until SUMO ends, which it does when the connection is closed; kill it if it does not."""
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+    finally:
+        process.kill()  # no effect if it has ended
+        process.wait()
+
+
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode(errors="replace")
+
+
 def load_libsumo() -> Any:
     """Import libsumo without its warning on stdout that pyarrow has another libarrow, which libsumo never calls."""
+    import traci  # noqa: F401  imported first: with the variable set, it would turn into libsumo
+
     os.environ["LIBSUMO_AS_TRACI"] = "quiet"
     try:
         import libsumo

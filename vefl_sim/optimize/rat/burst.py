@@ -35,12 +35,12 @@ def run_slots(with_large, config, channel, state, pattern, feedback, prb_watts):
         number = channel.first_slot + index
         slot = Slot(index, number, pattern.share[index], channel.snr_per_watt, channel.fading[index])
         report_backlogs(number, queues, feedback, known[index])
-        order, backlogged = _schedule(queues.deadline_slot, known[index], most)
+        order, backlogged = schedule(queues.deadline_slot, known[index], most)
         if slot.share == 0.0 or backlogged == 0:
             emptied = skip_slot(index, state)
         else:
             fill_demand(slot, order, backlogged, state, pattern, feedback, demand)
-            problem = _slot_problem(config, slot.share, len(order), demand, efficiency_of(state.efficiency), arrays)
+            problem = slot_problem(config, slot.share, len(order), demand, efficiency_of(state.efficiency), arrays)
             allocation = Allocation(owner, watts, rates[: len(order)])
             if prb_watts is None:
                 solution = _allocate(with_large, config.method, problem, allocation)
@@ -79,7 +79,7 @@ def report_backlogs(number, queues, feedback, known):
 
 
 @kernel
-def _schedule(deadline_slot, known, most):
+def schedule(deadline_slot, known, most):
     """The CVs that Algorithm 3 schedules, and the number of all whose backlog is known."""
     order = by_deadline(deadline_slot, known)
     backlogged = 0
@@ -150,7 +150,7 @@ def efficiency_of(sums):
 
 
 @kernel
-def _slot_problem(config, share, rows, demand, efficiency, arrays):
+def slot_problem(config, share, rows, demand, efficiency, arrays):
     """The RAT sub-problem of a slot, in the first rows of the arrays; weights are relative to the largest."""
     slot_s, most = config.slot_s * share, 0.0
     for row in range(rows):

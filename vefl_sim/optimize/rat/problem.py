@@ -36,6 +36,9 @@ class RatProblem:
     tradeoff: float  # C, in bit·s
     efficiency: float  # β(k, t), in bit/J
     prb_power_w: Floats | None = None  # a CV with n pRBs sends with min(this, P_max/n) on each; None: powers are chosen
+    cv: Ints | None = None  # numbers of the CVs, shape (V,); None: the problem does not come from a run
+    slot: int = 0  # number of the slot since the start of the run
+    round: int = 0  # k
 
     def __post_init__(self) -> None:
         cvs, prbs = self.snr_per_watt.shape

@@ -28,6 +28,7 @@ from vefl_sim.protocol.trace import (
     TrainingOrdered,
     UpdateAggregated,
 )
+from vefl_sim.schemes.observation import LastRound
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class EdgeServer:
     trace: Trace
     round: int = 1  # k, number of the current round or of the next one
     windows: list[Window] = field(default_factory=list)  # rounds that are not reported yet, the current one last
+    last: LastRound = field(default_factory=LastRound)  # what plans know of the rounds before
 
     def run(self) -> Generator[Event, Any, None]:
         """Algorithm 1: in each round, plan and order, collect the updates, aggregate them, evaluate and report."""
@@ -108,7 +110,7 @@ class EdgeServer:
 
     def decide(self, window: Window, cvs: Sequence[int] | None = None, **known: Any) -> Generator[Event, Any, Decision]:
         """Plan for all CVs in coverage, or for `cvs`, and send them the model; `known` is what else the plan uses."""
-        observation, plan = yield from self.planner.plan(window.round, cvs, **known)
+        observation, plan = yield from self.planner.plan(window.round, cvs, last=self.last, **known)
         sent = self.broadcaster.send(observation, plan) if self.broadcaster else None
         window.decisions.append(Decision(observation, plan, [], sent))
         return window.decisions[-1]
@@ -165,6 +167,7 @@ class EdgeServer:
         complete, self.windows = self.windows[:count], self.windows[count:]
         for window in complete:
             window.close()
+            self.last = _what_is_known(window, self.last)
             self.trace.tell(window)
 
     def state(self) -> State:
@@ -182,6 +185,7 @@ class EdgeServer:
         models = {version: start.model for version, start in starts.values() if version != model.version}
         return {
             "round": self.round,
+            "last": state_of(self.last),
             "version": model.version,
             "model": model.learner.arrays_of(model.parameters),
             "scheme": optional_state(model.scheme),
@@ -203,6 +207,7 @@ class EdgeServer:
         """Restore the server from a checkpoint; orders resume by number, so simultaneous events keep their order."""
         pace, model = self.pace, self.model
         self.round, model.version = state["round"], state["version"]
+        self.last = from_state(LastRound, state["last"])
         model.parameters = model.learner.model_of(state["model"])
         if state["scheme"] is not None:
             cast(Stateful, model.scheme).restore(state["scheme"])
@@ -233,3 +238,15 @@ class EdgeServer:
         for vehicle in vehicles.values():
             if vehicle.work is None:
                 vehicle.start()
+
+
+def _what_is_known(round: Window, before: LastRound) -> LastRound:
+    """What the server knows of a round later; without an evaluation, that of the rounds `before` still counts."""
+    outcomes, evaluation = round.outcomes, round.evaluation
+    return LastRound(
+        accuracy=before.accuracy if evaluation is None else evaluation.accuracy or 0.0,
+        loss=before.loss if evaluation is None else evaluation.loss,
+        paid=sum(outcome.account.paid for outcome in outcomes),
+        ordered=len(outcomes),
+        delivered=sum(outcome.lost is None for outcome in outcomes),
+    )

@@ -1,0 +1,19 @@
+"""Policies for the tests: functions of what an agent sees."""
+
+import numpy as np
+
+
+def near_ones(seen):
+    """Select the CVs in the inner half of the cell."""
+    return ((seen["cvs"][:, 0] < 0) & (seen["mask"] > 0)).astype(np.int64)
+
+
+def too_many(seen):
+    return 10**6
+
+
+class Three:
+    """Let the planner choose three CVs."""
+
+    def __call__(self, seen):
+        return 3
