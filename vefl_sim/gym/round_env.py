@@ -1,6 +1,6 @@
 """Gymnasium environment in which a step is a round."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class RoundEnv(gymnasium.Env[Seen, Any]):
             raise BadInput(f'scheme.kind = "{own.scheme.kind}" has no rounds to plan: choose one with rounds.')
         self._view, self._reward = View.of(own, max_cvs, features), checked_reward(reward)
         self._actions = Actions.of(own, action, max_cvs, levels)
-        self.observation_space = spaces.Dict(
+        self.observation_space: spaces.Space[Any] = spaces.Dict(
             {
                 "cvs": spaces.Box(-1.0, 1.0, (max_cvs, len(self._view.cvs)), np.float32),
                 "mask": spaces.MultiBinary(max_cvs),
@@ -65,11 +65,12 @@ class RoundEnv(gymnasium.Env[Seen, Any]):
             }
         )
         sizes = self._actions.sizes
-        self.action_space = {
+        by_name: dict[str, Callable[[], spaces.Space[Any]]] = {
             "count": lambda: spaces.Discrete(sizes[0]),
             "select": lambda: spaces.MultiBinary(max_cvs),
             "plan": lambda: spaces.MultiDiscrete(sizes),
-        }[action]()
+        }
+        self.action_space = by_name[action]()
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

@@ -75,7 +75,7 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
         self._sizes = np.array(sizes)
         self.action_space = spaces.MultiDiscrete(sizes)
         column = spaces.Box(-1.0, 1.0, (max_cvs,), np.float32)
-        self.observation_space = spaces.Dict(
+        self.observation_space: spaces.Space[Any] = spaces.Dict(
             {
                 "gains": spaces.Box(-1.0, 1.0, (max_cvs, self._prbs), np.float32),
                 **dict.fromkeys(("backlog", "slots_left", "floor"), column),
@@ -97,6 +97,7 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
                 self.run = Simulation(self._episodes.scenario(seed, self.np_random, options))
                 self._efficiency, observation, seed = np.zeros(3), self.run.next_plan(), None
                 self._is_ready = True
+                assert observation is not None, "a run has a first round"
             plan = self.run.actors.server.planner.scheme.plan(observation)
             orders = [] if plan.bypasses_network else [*orders_of(observation, plan)]
             if orders:
@@ -191,7 +192,7 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
             self._watts, self._state,
         )  # fmt: skip
         if isinstance(self._reward, str):
-            return float(objective) * self._unit * self._config.nats_hz / self._payload**2
+            return float(objective * self._unit * self._config.nats_hz / self._payload**2)
         bits, joules = log.bits[0].sum(), log.power_w[0].sum() * self._config.slot_s
         received = np.count_nonzero((queues["bits_left"] <= 0) & (log.bits[0] > 0))
         values = {"bits": bits, "joules": joules, "received": received, "late": 0.0}
