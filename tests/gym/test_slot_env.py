@@ -77,6 +77,7 @@ def test_the_next_episode_is_the_next_round():
         (lambda: SlotEnv(THREE, action="all"), '"owners", "levels"'),
         (lambda: SlotEnv(THREE, reward={"fun": 1.0}), "neither"),
         (lambda: SlotEnv(THREE, settings={"radio.csi_delay_slots": 4}), "csi_delay_slots = 0"),
+        (lambda: SlotEnv(THREE, {"vefl.budget": 0}).reset(seed=1), "nobody got an order"),
         (lambda: SlotEnv(THREE, max_cvs=2).reset(seed=1), "max_cvs = 2 is less than the 3 orders"),
         (lambda: SlotEnv(THREE, max_cvs=3).step(np.array([0, 0])), "call reset()"),
         (lambda: SlotEnv(THREE, max_cvs=3).step([9, 0]), "2 whole numbers"),

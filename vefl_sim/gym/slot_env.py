@@ -24,6 +24,7 @@ from vefl_sim.simulation.simulation import Simulation
 
 TERMS = ("bits", "joules", "received", "late")
 _SNR_DB = (-20.0, 60.0)  # with P_max on the pRB
+_ROUNDS_TRIED = 50
 _FLOOR = 10.0  # bit/s/Hz of one pRB
 
 
@@ -89,20 +90,21 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
     ) -> tuple[Seen, dict[str, Any]]:
         """Go to the next round in which somebody sends; with a seed or options, to the first one of a new run."""
         super().reset(seed=seed)
-        observation = None
-        if self._is_ready and seed is None and not options:
-            observation = self.run.next_plan()
-        while True:
+        observation = self.run.next_plan() if self._is_ready and seed is None and not options else None
+        for tried in range(_ROUNDS_TRIED):
             if observation is None:
-                self.run = Simulation(self._episodes.scenario(seed, self.np_random, options))
-                self._efficiency, observation, seed = np.zeros(3), self.run.next_plan(), None
-                self._is_ready = True
+                self.run = Simulation(self._episodes.scenario(None if tried else seed, self.np_random, options))
+                self._efficiency, observation, self._is_ready = np.zeros(3), self.run.next_plan(), True
                 assert observation is not None, "a run has a first round"
             plan = self.run.actors.server.planner.scheme.plan(observation)
             orders = [] if plan.bypasses_network else [*orders_of(observation, plan)]
             if orders:
                 break
             observation = self.run.next_plan()
+        else:
+            raise BadInput(
+                f"nobody got an order that needs the uplink in {_ROUNDS_TRIED} rounds: change the experiment."
+            )
         if len(orders) > self._rows:
             raise BadInput(f"max_cvs = {self._rows} is less than the {len(orders)} orders of a round: raise it.")
         self._begin([order.cv for order in orders], observation.constants.payload_bits)
