@@ -24,6 +24,11 @@ from vefl_sim.sweep.points import load_sweep
 Tables = dict[str, dict[str, Any]]
 
 OTHER: dict[str, Any] = {
+    "agent.action": "select",
+    "agent.features": ["distance"],
+    "agent.levels": 9,
+    "agent.max_cvs": 9,
+    "agent.policy": "tests.gym.policies:Three",
     "adversary.share": 0.5,
     "aggregation.buffer": 2,
     "aggregation.byzantine_share": 0.4,

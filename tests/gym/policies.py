@@ -17,3 +17,20 @@ class Three:
 
     def __call__(self, seen):
         return 3
+
+
+class Counting:
+    """Let the planner choose one CV in the first round, two in the second, and so on."""
+
+    def __init__(self):
+        self.rounds = 0
+
+    def __call__(self, seen):
+        self.rounds += 1
+        return self.rounds
+
+    def state(self):
+        return {"rounds": self.rounds}
+
+    def restore(self, state):
+        self.rounds = state["rounds"]

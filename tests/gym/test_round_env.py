@@ -4,7 +4,8 @@ from gymnasium.utils.env_checker import check_env
 
 from tests.gym.policies import near_ones
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import BadInput, RunFailed, Simulation, from_tables, simulate
+from tests.resumable import Kill, Killer
+from vefl_sim import BadInput, RunFailed, Simulation, from_tables, resume, simulate
 from vefl_sim.gym import RoundEnv
 from vefl_sim.schemes.pdpc import Pdpc
 
@@ -98,13 +99,32 @@ def test_rewards_are_those_of_the_tables():
 
 
 def test_seeds_and_options():
+    def two_episodes():
+        env = RoundEnv(from_tables(CELL | {"run": {"name": "cell", "rounds": 1}}))
+        for seed in (5, None):
+            env.reset(seed=seed)
+            env.step(3)
+            yield env.run.experiment.run.seed, env.run.content_digest()
+
+    first, second = two_episodes()
+    assert [first, second] == [*two_episodes()]
+    assert first[0] == 5
+    assert first[1] != second[1]
     env = RoundEnv(THREE)
-    env.reset(seed=5)
-    assert env.run.experiment.run.seed == 5
-    env.reset()
-    assert env.run.experiment.run.seed not in (1, 5)
     env.reset(options={"set": {"run.rounds": 1}})
     assert env.step(1)[3]
+
+
+@pytest.mark.parametrize(("policy", "action"), [("near_ones", "select"), ("Counting", "count")])
+def test_a_run_of_a_policy_is_resumed(policy, action, tmp_path):
+    agent = {"policy": f"tests.gym.policies:{policy}", "action": action, "max_cvs": 20}
+    scheme = {"kind": "vefl_sim.gym:PolicyScheme"}
+    run = {"name": "stopped", "rounds": 4, "checkpoint_every": 1}
+    experiment = from_tables(CELL | {"run": run, "scheme": scheme, "agent": agent})
+    with pytest.raises(Kill):
+        simulate(experiment, out=tmp_path, watcher=Killer(2))
+    [stopped] = tmp_path.iterdir()
+    assert resume(stopped).content_digest() == simulate(experiment, out=None).content_digest()
 
 
 @pytest.mark.parametrize(
@@ -115,6 +135,10 @@ def test_seeds_and_options():
         (lambda: RoundEnv(THREE, reward={"fun": 1.0}), "reward: 'fun' is none of accuracy"),
         (lambda: RoundEnv(from_tables(CELL | {"scheme": {"kind": "afa-cd"}})), "has no rounds to plan"),
         (lambda: RoundEnv(THREE).reset(options={"keys": {}}), '"set"'),
+        (lambda: RoundEnv(THREE).reset(options={"set": {"run.seed": 3}}), "reset(seed=…)"),
+        (lambda: RoundEnv(THREE).reset(options={"set": {"scheme.kind": "fedbuff"}}), "has no rounds to plan"),
+        (lambda: RoundEnv(THREE).reset(options={"set": {"scheme.selected": 2}}), "decides the spaces"),
+        (lambda: RoundEnv(THREE).step(1), "call reset()"),
         (lambda: _stepped("select", [1, 1]), "4 whole numbers from 0 to 1"),
         (lambda: _stepped("count", 99), "a whole number from 0 to 3"),
     ],

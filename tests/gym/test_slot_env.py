@@ -63,7 +63,38 @@ def test_bits_and_powers_of_a_literal_twin(action):
         assert info["cuts"] == sum(v >= 0 and v not in order for v in owners)
         arrived += sent.sum()
         over = terminated or truncated
-    assert arrived + env._state.queues["bits_left"].sum() == pytest.approx(3 * payload)
+    assert arrived == pytest.approx(env._state.queues["bits_drained"].sum())
+    assert arrived > payload
+
+
+def test_the_reward_of_the_paper():
+    """−U = Σ r·(C + κQ) − C·β·ΣP over the square of the payload, for the slots of an episode."""
+    env = SlotEnv(FADING, max_cvs=3)
+    seen, _ = env.reset(seed=1)
+    over = False
+    while not over:
+        bits, sums, config = env._state.queues["bits_left"].copy(), env._state.efficiency.copy(), env._config
+        beta = sums[0] / sums[1] if sums[1] > 0 else sums[2]
+        owners = (seen["gains"] + 2 * seen["mask"][:, None]).argmax(axis=0) + 1
+        seen, reward, terminated, truncated, _ = env.step(owners)
+        rate, watts = env._state.log.rate_bps[0], env._watts.sum()
+        utility = (rate * (config.tradeoff + config.slot_s * bits)).sum() - config.tradeoff * beta * watts
+        assert reward == pytest.approx(utility / env._payload**2)
+        over = terminated or truncated
+
+
+def test_actions_that_hold_and_rewards_at_the_end():
+    env = SlotEnv(THREE, max_cvs=3, slots_per_step=5, reward={"received": 1.0, "late": -1.0})
+    env.reset(seed=1)
+    assert env.action_masks().reshape(2, 4).sum(axis=1).tolist() == [1 + env._scheduled] * 2
+    number, over, total = env._number, False, 0.0
+    env.step(np.array([0, 0]))
+    assert env._number == number + 5
+    while not over:  # nobody sends
+        _, reward, terminated, truncated, _ = env.step(np.array([0, 0]))
+        total, over = total + reward, terminated or truncated
+    assert total == -3.0
+    assert truncated
 
 
 def test_the_next_episode_is_the_next_round():
@@ -78,6 +109,9 @@ def test_the_next_episode_is_the_next_round():
         (lambda: SlotEnv(THREE, reward={"fun": 1.0}), "neither"),
         (lambda: SlotEnv(THREE, settings={"radio.csi_delay_slots": 4}), "csi_delay_slots = 0"),
         (lambda: SlotEnv(THREE, {"vefl.budget": 0}).reset(seed=1), "nobody got an order"),
+        (lambda: SlotEnv(THREE, {"scheme.kind": "centralized"}), "has no rounds to plan"),
+        (lambda: SlotEnv(THREE, max_cvs=3).reset(options={"set": {"radio.prbs": 3}}), "decides the spaces"),
+        (lambda: SlotEnv(THREE, max_cvs=3).reset(options={"set": {"radio.csi_delay_slots": 4}}), "csi_delay_slots = 0"),
         (lambda: SlotEnv(THREE, max_cvs=2).reset(seed=1), "max_cvs = 2 is less than the 3 orders"),
         (lambda: SlotEnv(THREE, max_cvs=3).step(np.array([0, 0])), "call reset()"),
         (lambda: SlotEnv(THREE, max_cvs=3).step([9, 0]), "2 whole numbers"),

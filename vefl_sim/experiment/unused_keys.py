@@ -105,7 +105,9 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
     if not (is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "plans_by_agent", False)):
         yield f'scheme.kind = "{e.scheme.kind}", only with "vefl_sim.gym:PolicyScheme"', _AGENT_KEYS
-    elif e.agent.action != "plan":
+    elif e.agent.action == "plan":
+        yield 'agent.action = "plan"', ("vefl.method", "vefl.min_local_iterations")
+    else:
         yield f'agent.action = "{e.agent.action}", only with "plan"', ("agent.levels",)
     if e.radio.fading != "rician":
         yield f'radio.fading = "{e.radio.fading}", only with "rician"', ("radio.rician_k_db",)

@@ -145,7 +145,7 @@ class Actions:
         """
         able = np.isin(placed, observation.cv[observation.problem().most > 0])
         if self.kind == "count":
-            return np.arange(self.most + 1) <= np.count_nonzero(able)
+            return np.arange(self.most + 1) <= np.count_nonzero(observation.problem().most)
         allowed = np.repeat(able[:, None], self.sizes[0], axis=1)
         allowed[:, 0] = True
         return allowed.ravel()

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed
+from vefl_sim.core.state import State, optional_state
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.gym.actions import Actions
@@ -18,7 +19,8 @@ class PolicyScheme(Pdpc):
     """Plans what the policy `agent.policy` wants, and aggregates like PDPC.
 
     A policy is called with what the environment shows, a dict of `cvs`, `mask` and `server`, and returns an action of
-    the kind `agent.action`. A class is made once per run, without arguments.
+    the kind `agent.action`. A class is made without arguments; a policy that remembers something has `state()` and
+    `restore(state)`, so that a run can be resumed.
     """
 
     label = "agent"
@@ -47,3 +49,12 @@ class PolicyScheme(Pdpc):
             return self._actions.plan(observation, placed, action)[0]
         except BadInput as error:
             raise RunFailed(f'agent.policy = "{self._name}": {error}') from error
+
+    def state(self) -> State:
+        """What the policy remembers, if it says so; the rows of CVs are in `memory`."""
+        return {"policy": optional_state(self._policy)}
+
+    def restore(self, state: State) -> None:
+        """Restore what the policy remembers from a checkpoint."""
+        if state["policy"] is not None:
+            self._policy.restore(state["policy"])

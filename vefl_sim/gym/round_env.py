@@ -13,12 +13,11 @@ from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings
 from vefl_sim.gym.actions import Actions
-from vefl_sim.gym.episodes import Episodes
+from vefl_sim.gym.episodes import Episodes, require_rounds, require_same
 from vefl_sim.gym.features import Seen, View
 from vefl_sim.gym.rewards import DEFAULT, Reward, checked_reward, reward_of, terms
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.schemes.observation import Observation
-from vefl_sim.simulation.scenario import make_scheme
 from vefl_sim.simulation.simulation import Simulation
 
 
@@ -51,12 +50,12 @@ class RoundEnv(gymnasium.Env[Seen, Any]):
         features: Iterable[str] | None = None,
         reward: Reward = DEFAULT,
     ) -> None:
-        self._episodes = Episodes(experiment, settings)
-        own, scheme = self._episodes.experiment, make_scheme(self._episodes.experiment)
-        if scheme.buffer is not None or scheme.trains_centrally:
-            raise BadInput(f'scheme.kind = "{own.scheme.kind}" has no rounds to plan: choose one with rounds.')
+        self._episodes = Episodes(experiment, settings, require_rounds)
+        own = self._episodes.experiment
+        self._next: Observation | None = None  # what the next action plans for; None: there is no episode
+        self._decides = action, max_cvs, levels
         self._view, self._reward = View.of(own, max_cvs, features), checked_reward(reward)
-        self._actions = Actions.of(own, action, max_cvs, levels)
+        self._actions = Actions.of(own, *self._decides)
         self.observation_space: spaces.Space[Any] = spaces.Dict(
             {
                 "cvs": spaces.Box(-1.0, 1.0, (max_cvs, len(self._view.cvs)), np.float32),
@@ -77,7 +76,10 @@ class RoundEnv(gymnasium.Env[Seen, Any]):
     ) -> tuple[Seen, dict[str, Any]]:
         """Start a run with this seed, or with the next one of `np_random`; options={"set": {…}} changes keys."""
         super().reset(seed=seed)
-        self.run = Simulation(self._episodes.scenario(seed, self.np_random, options))
+        self._next = None
+        scenario = self._episodes.scenario(seed, self.np_random, options)
+        require_same(self._episodes.experiment, scenario.experiment, "scheme.selected")
+        self.run, self._actions = Simulation(scenario), Actions.of(scenario.experiment, *self._decides)
         self._placed = np.full(self._actions.rows, -1)
         self._observe(self.run.next_plan())
         return self._seen(), self._info({})

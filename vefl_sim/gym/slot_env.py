@@ -13,7 +13,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings
-from vefl_sim.gym.episodes import Episodes
+from vefl_sim.gym.episodes import Episodes, require_rounds, require_same
 from vefl_sim.gym.features import Seen
 from vefl_sim.optimize.rat.burst_state import QUEUE, BurstState, MacConfig, Slot, SlotDemand, UplinkPattern, new_log
 from vefl_sim.optimize.rat.problem import SlotProblem
@@ -25,7 +25,7 @@ from vefl_sim.simulation.simulation import Simulation
 TERMS = ("bits", "joules", "received", "late")
 _SNR_DB = (-20.0, 60.0)  # with P_max on the pRB
 _ROUNDS_TRIED = 50
-_FLOOR = 10.0  # bit/s/Hz of one pRB
+_FLOOR = 10.0  # the floor that becomes 1, in bit/s/Hz of one pRB
 
 
 class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
@@ -38,7 +38,7 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
 
     experiment       a TOML file or an experiment, with `settings` of keys
     action           "owners": for each pRB 0 (nobody) or the row of a CV + 1, with water-filled powers; "levels": also
-                     for each pRB the share of the power that its owner has for a pRB, from 0 to `levels`
+                     the share of P_max/n with which its owner, who has n pRBs, sends: from 0 to `levels`
     max_cvs          rows of CVs; their order is that of the CV numbers, and does not change in an episode
     reward           "utility": −U of the paper over the square of the payload; or weights of bits, joules, received,
                      late
@@ -59,13 +59,8 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
         reward: str | Mapping[str, float] = "utility",
         slots_per_step: int = 1,
     ) -> None:
-        self._episodes = Episodes(experiment, settings)
+        self._episodes = Episodes(experiment, settings, _require_usable)
         own = self._episodes.experiment
-        if own.radio.csi_delay_slots or own.radio.fading in ("jakes", "rician") or own.radio.power != "optimized":
-            raise BadInput(
-                'Slot-v0 needs radio.csi_delay_slots = 0, radio.fading = "rayleigh" or "none", and '
-                'radio.power = "optimized".'
-            )
         if action not in ("owners", "levels"):
             raise BadInput(f'action = {action!r} is none of "owners", "levels".')
         if reward != "utility" and (isinstance(reward, str) or any(name not in TERMS for name in reward)):
@@ -83,24 +78,27 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
                 "mask": spaces.MultiBinary(max_cvs),
             }
         )
-        self._is_ready = False
+        self._is_ready, self._scheduled, self._plan = False, 0, None  # the plan of the last episode
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Seen, dict[str, Any]]:
         """Go to the next round in which somebody sends; with a seed or options, to the first one of a new run."""
         super().reset(seed=seed)
-        observation = self.run.next_plan() if self._is_ready and seed is None and not options else None
+        self._scheduled = 0
+        observation = self.run.next_plan(self._plan) if self._is_ready and seed is None and not options else None
         for tried in range(_ROUNDS_TRIED):
             if observation is None:
-                self.run = Simulation(self._episodes.scenario(None if tried else seed, self.np_random, options))
+                scenario = self._episodes.scenario(None if tried else seed, self.np_random, options)
+                require_same(self._episodes.experiment, scenario.experiment, "radio.prbs")
+                self.run = Simulation(scenario)
                 self._efficiency, observation, self._is_ready = np.zeros(3), self.run.next_plan(), True
                 assert observation is not None, "a run has a first round"
-            plan = self.run.actors.server.planner.scheme.plan(observation)
+            self._plan = plan = self.run.actors.server.planner.scheme.plan(observation)
             orders = [] if plan.bypasses_network else [*orders_of(observation, plan)]
             if orders:
                 break
-            observation = self.run.next_plan()
+            observation = self.run.next_plan(plan)
         else:
             raise BadInput(
                 f"nobody got an order that needs the uplink in {_ROUNDS_TRIED} rounds: change the experiment."
@@ -217,12 +215,25 @@ class SlotEnv(gymnasium.Env[Seen, NDArray[np.int64]]):
         low, high = _SNR_DB
         decibels = 10 * np.log10(np.maximum(self._arrays.gain[:rows] * self._config.max_power_w, 1e-30))
         gains[order] = np.clip((decibels - low) / (high - low) * 2 - 1, -1, 1)
-        hz_per_nat = _FLOOR * np.log(2)
+        most_nats = _FLOOR * np.log(2)
         for name, share in (
             ("backlog", self._demand.bits[:rows] / self._payload),
             ("slots_left", (self._state.queues["deadline_slot"][order] - self._number) / self._round_slots),
-            ("floor", self._arrays.floor[:rows] / hz_per_nat),
+            ("floor", self._arrays.floor[:rows] / most_nats),
         ):
             columns[name][order] = np.clip(share * 2 - 1, -1, 1)
         mask[order] = 1
         return {"gains": gains, **columns, "mask": mask}
+
+
+def _require_usable(experiment: Experiment) -> None:
+    """Refuse an experiment whose slots are more than this environment simulates."""
+    require_rounds(experiment)
+    radio = experiment.radio
+    if radio.csi_delay_slots or radio.fading in ("jakes", "rician") or radio.power != "optimized":
+        raise BadInput(
+            'Slot-v0 needs radio.csi_delay_slots = 0, radio.fading = "rayleigh" or "none", and '
+            'radio.power = "optimized".'
+        )
+    if experiment.mac.scheduler != "edf":
+        raise BadInput('Slot-v0 needs mac.scheduler = "edf".')

@@ -1,4 +1,4 @@
-"""One slot at a time, with the owners of the pRBs from outside: what an agent decides, without the rest of a run.
+"""Send one slot with given owners of the pRBs; the rest of a run is not simulated.
 
 Everything but the owners is computed by the functions with which the MAC runs its bursts (burst.py).
 """
@@ -64,6 +64,7 @@ def send_in_slot(config, slot, rows, price, order, arrays, owner, shares, watts,
     log = state.log
     log.bits[slot.row, :] = 0.0
     log.power_w[slot.row, :] = 0.0
+    log.rate_bps[slot.row, :] = 0.0
     grants = Grants(order[:rows], problem.gain, owner, watts, rate_bps, objective, solution)
     apply_grants(config, slot, grants, state, None)
     for v in range(len(state.queues)):
