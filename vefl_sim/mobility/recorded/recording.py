@@ -15,6 +15,7 @@ from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.parquet import Columns
 from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.complaints import shortened
 from vefl_sim.mobility.scene import Scene
 
 MAX_VEHICLES = 1_000_000  # at one time, and in a whole recording; at one time, they take 0.5 GB of memory
@@ -71,7 +72,7 @@ class Recording:
     def problem(self, scene: Scene, row: int, sentence: str) -> ExperimentError:
         """An error that names a vehicle of a scene."""
         number = int(scene.vehicle[row])
-        vehicle = self.register.name(number) if self.register else number
+        vehicle = shortened(self.register.name(number)) if self.register else number
         return ExperimentError(f"{self.name}, vehicle {vehicle} at {seconds(scene.time_ns)} s: {sentence}")
 
     def too_many(self) -> ExperimentError:
