@@ -33,6 +33,14 @@ def _stop(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _again(ignored: Any) -> None:
+    """Send a stop signal again whose exception Python ignored, because it fell into a callback (of an import, say)."""
+    if ignored.exc_type is KeyboardInterrupt and _signals:
+        os.kill(os.getpid(), _signals[-1])
+    else:
+        sys.__unraisablehook__(ignored)
+
+
 def _tell(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Print an error that ends the process: stops and refused input as a sentence, all else as a traceback."""
     families = {family.__name__ for family in kind.__mro__}
@@ -53,7 +61,7 @@ def _is_main() -> bool:
 
 
 if _is_main():
-    sys.excepthook = _tell
+    sys.excepthook, sys.unraisablehook = _tell, _again
     for _number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(_number) is not signal.SIG_IGN:
             signal.signal(_number, _stop)
