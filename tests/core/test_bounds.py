@@ -93,10 +93,9 @@ class TestParquet:
 
     def test_texts_that_are_long_together(self, tmp_path: Path) -> None:
         path = timings(tmp_path / "timings.parquet", 50_000, what=["x" * 4000] * 50_000)
-        sentence = r"timings.parquet has texts of \d+ bytes in \d+ bytes: write it again."
-        with pytest.raises(RunNotFound, match=sentence):
-            read_rows([path])
-        assert content_digest([path])  # which reads a few thousand texts at a time
+        for read in (read_rows, content_digest):
+            with pytest.raises(RunNotFound, match=r"timings.parquet has texts of \d+ bytes in \d+ bytes: write it"):
+                read([path])
 
     def test_texts_of_a_recording_are_kept_once(self, tmp_path: Path) -> None:
         path = table(tmp_path / "x.parquet", a=["x" * 4000, None, "y"] * 1000)

@@ -184,8 +184,8 @@ class TestBase:
             ('"nowhere.toml"', ("top.toml, base", "nowhere.toml", "no such file")),
             ("3", ("base = 3", "base.toml")),
             ('""', ("base", "base.toml")),
-            ('"/dev/zero"', ("base = '/dev/zero'", "not a file")),
-            (r'"a\u0000b"', ("base = ", "not a file")),
+            ('"/dev/zero"', ("top.toml, base: /dev/zero", "not a file")),
+            (r'"a\u0000b"', ("top.toml, base", "not a text file")),
             (f'"{"x" * 300}"', ("top.toml, base", "cannot be read")),
         ],
     )
@@ -252,7 +252,7 @@ def test_a_missing_file_a_directory_and_damaged_files_are_refused(tmp_path: Path
     broken.write_text("[run\nname=")
     for path, words in [
         (tmp_path / "none.toml", "no such file"),
-        (tmp_path, "is a directory"),
+        (tmp_path, "it is a folder"),
         (rubbish, "not a text file"),
         (broken, "not valid TOML"),
     ]:

@@ -21,7 +21,6 @@ Bools = NDArray[np.bool_]
 NamedArrays = dict[str, NDArray[Any]]
 
 _SUFFIX = ".npy"
-_MAX_REASON = 200  # characters of an error, in which zipfile repeats names of any length
 
 
 def write_npz(path: Path, arrays: NamedArrays) -> None:
@@ -37,14 +36,12 @@ def read_npz(path: Path) -> NamedArrays:
         require_memory(os.fstat(file.fileno()).st_size, f"The arrays in {path}", "name a smaller file")
         try:
             with open_npz(file) as archive:
-                if other := next((name for name in archive.namelist() if not name.endswith(_SUFFIX)), None):
-                    raise ValueError(f"it holds {other[:60]!r}, which is not an array")
                 names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
                 return {name: read_array(archive, name) for name in names}
         except OSError:
             raise
         except Exception as error:  # for damaged bytes, zipfile and NumPy raise many kinds of errors
-            raise ValueError(str(error)[:_MAX_REASON]) from None
+            raise ValueError(str(error)) from None
 
 
 def add_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:

@@ -1,7 +1,8 @@
 """Parquet tables: written by rows or columns, in row groups that limit memory use; read, and digested by content."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import BadInput, RunNotFound, first_line
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_leftover
 from vefl_sim.core.parquet import ParquetFile
 
@@ -35,13 +36,21 @@ def parquet_writer(path: Path, schema: pa.Schema) -> Any:
     return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=others, use_byte_stream_split=floats)
 
 
-class RowBuffer:
-    """Rows of a table, added one by one or as columns, until a row group of them is taken."""
+class TableWriter:
+    """A table that grows by rows or columns: in a file, which gets its name when it is complete, or in memory."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, path: Path | None, schema: Schema) -> None:
+        """`path`: the file; None: the table is kept in memory."""
         self.schema = arrow_schema(schema)
         self._columns: dict[str, list[Any]] = {name: [] for name in schema}
         self._rows: list[Mapping[str, Any]] = []  # that follow them
+        self._groups: list[pa.Table] = []  # of a table in memory
+        self._writer: Any = None
+        if path:
+            self.path, self._partial = path, path.with_name(path.name + PARTIAL)
+            with explain_write_errors(path):
+                remove_leftover(self._partial)
+                self._writer = parquet_writer(self._partial, self.schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add one row, which must not be changed afterwards; missing columns are null."""
@@ -56,50 +65,10 @@ class RowBuffer:
             values.extend(columns[name].tolist())
         self._flush(ROWS_PER_GROUP)
 
-    def _add_rows(self) -> None:
-        """Add the rows to the columns, many at once, which is faster."""
-        for name, values in self._columns.items():
-            values.extend([row.get(name) for row in self._rows])
-        self._rows.clear()
-
-    def _flush(self, least: int) -> None:
-        """Write a row group if at least that many rows wait."""
-        self._add_rows()
-        if len(next(iter(self._columns.values()))) < least:
-            return
-        self._write(pa.table(self._columns, self.schema))
-        for values in self._columns.values():
-            values.clear()
-
-    def _write(self, group: pa.Table) -> None:
-        raise NotImplementedError
-
-
-class MemoryTable(RowBuffer):
-    """A table that is kept in memory."""
-
-    def __init__(self, schema: Schema) -> None:
-        super().__init__(schema)
-        self._groups: list[pa.Table] = []
-
     def table(self) -> pa.Table:
-        """All rows so far."""
+        """All rows so far of a table in memory."""
         self._flush(1)
         return pa.concat_tables(self._groups or [self.schema.empty_table()])
-
-    def _write(self, group: pa.Table) -> None:
-        self._groups.append(group)
-
-
-class TableWriter(RowBuffer):
-    """A table that is written to a file, which gets its name when it is complete."""
-
-    def __init__(self, path: Path, schema: Schema) -> None:
-        super().__init__(schema)
-        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
-        with explain_write_errors(self.path):
-            remove_leftover(self._partial)
-            self._writer = parquet_writer(self._partial, self.schema)
 
     def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
         """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
@@ -115,9 +84,25 @@ class TableWriter(RowBuffer):
             self._writer.close()
             self._partial.unlink(missing_ok=True)
 
-    def _write(self, group: pa.Table) -> None:
-        with explain_write_errors(self.path):
-            self._writer.write_table(group)
+    def _add_rows(self) -> None:
+        """Add the rows to the columns, many at once, which is faster."""
+        for name, values in self._columns.items():
+            values.extend([row.get(name) for row in self._rows])
+        self._rows.clear()
+
+    def _flush(self, least: int) -> None:
+        """Make a row group if at least that many rows wait."""
+        self._add_rows()
+        if len(next(iter(self._columns.values()))) < least:
+            return
+        group = pa.table(self._columns, self.schema)
+        if self._writer:
+            with explain_write_errors(self.path):
+                self._writer.write_table(group)
+        else:
+            self._groups.append(group)
+        for values in self._columns.values():
+            values.clear()
 
 
 def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
@@ -140,40 +125,24 @@ def data_frame(table: pa.Table) -> "pd.DataFrame":
 
 
 def content_digest(paths: list[Path]) -> str:
-    """SHA-256 over table names, columns and values, read by column; row groups and compression do not matter."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        try:
-            file = ParquetFile(path)
-            columns = ((field, _chunks(file.rows(field.name))) for field in file.schema)
-            _digest_columns(digest, path.stem, file.num_rows, columns)
-        except BadInput as error:
-            raise RunNotFound(error.problems) from None
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise RunNotFound(f"{path} cannot be read: {first_line(error)}.") from None
-    return digest.hexdigest()
+    """The digest of tables in files; row groups and compression do not matter. RunNotFound if one cannot be read."""
+    try:
+        return digest_of_tables({path.stem: ParquetFile(path) for path in paths})
+    except BadInput as error:
+        raise RunNotFound(error.problems) from None
 
 
-def digest_of_tables(tables: Mapping[str, pa.Table]) -> str:
-    """The content digest of tables in memory: that of files with the same names and content."""
+def digest_of_tables(tables: Mapping[str, pa.Table | ParquetFile]) -> str:
+    """SHA-256 over the names of tables, their columns and values; files are read by column, in pieces."""
     digest = hashlib.sha256()
     for name, table in sorted(tables.items()):
-        columns = ((field, _chunks([table.select([field.name])])) for field in table.schema)
-        _digest_columns(digest, name, table.num_rows, columns)
+        digest.update(f"{name} {table.num_rows}\n".encode())
+        for field in table.schema:
+            digest.update(f"{field.name} {field.type}\n".encode())
+            pieces = table.rows(field.name) if isinstance(table, ParquetFile) else [table.select([field.name])]
+            for chunk in chain.from_iterable(piece.column(0).chunks for piece in pieces):
+                _digest_values(digest, chunk)
     return digest.hexdigest()
-
-
-def _chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Array]:
-    """The values of tables with one column."""
-    return (chunk for table in tables for chunk in table.column(0).chunks)
-
-
-def _digest_columns(digest: Any, name: str, rows: int, columns: Iterable[tuple[pa.Field, Iterable[pa.Array]]]) -> None:
-    digest.update(f"{name} {rows}\n".encode())
-    for field, chunks in columns:
-        digest.update(f"{field.name} {field.type}\n".encode())
-        for chunk in chunks:
-            _digest_values(digest, chunk)
 
 
 def _digest_values(digest: Any, column: Any) -> None:

@@ -83,9 +83,10 @@ def _not_modelled(name: Any) -> str:
     return asked and f"; not modelled: {asked} (docs/scope.md says what is)"
 
 
-def is_key(table: str, key: str) -> bool:
-    """Whether experiments have such a key."""
-    return table in Experiment.model_fields and key in _keys(Experiment.model_fields[table].annotation)
+def is_key(key: str) -> bool:
+    """Whether experiments have such a key, as `table.key`."""
+    table, _, name = key.partition(".")
+    return table in Experiment.model_fields and name in _keys(Experiment.model_fields[table].annotation)
 
 
 def _keys(table: Any) -> list[str]:

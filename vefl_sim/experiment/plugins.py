@@ -12,6 +12,7 @@ from typing import Any
 
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.state import Stateful
+from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.part_files import load_module, part_digest
@@ -59,13 +60,13 @@ def load_part(key: str, name: str) -> Any:
 def make_part(key: str, name: str, *arguments: Any) -> Any:
     """Create a part by calling it with the arguments that its protocol defines."""
     part = load_part(key, name)
-    if not is_part(name):
-        return part(*arguments)
     try:
         return part(*arguments)
     except VeflError:
         raise
     except (Exception, SystemExit) as error:
+        if not is_part(name):
+            raise
         raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 
@@ -157,7 +158,7 @@ def errors_of_declarations(key: str, name: str) -> Iterator[None]:
 
 
 _TESTS: dict[str, Callable[[Any], bool]] = {
-    "a list of keys": lambda value: isinstance(value, (list, tuple, set, frozenset)),
+    "a list of keys": lambda value: isinstance(value, (list, tuple, set, frozenset)) and all(map(is_key, value)),
     "a function or a staticmethod": callable,
     "True or False": lambda value: isinstance(value, bool),
     "a whole number from 1 on": lambda value: isinstance(value, int) and value >= 1,

@@ -69,9 +69,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
         with errors_of_declarations(key, name):
             require_declarations(key, name)
             sentences = declaration(key, name, "contradictions", nothing)(e)
-            if isinstance(sentences, str):
-                raise TypeError("contradictions must yield sentences, not return one")
-            sentences = [*sentences]
+            sentences = [sentences] if isinstance(sentences, str) else [*sentences]
         yield from sentences
 
 

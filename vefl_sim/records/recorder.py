@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.clock import SlotGrid, Timing, to_ns
 from vefl_sim.core.state import State, from_state, state_of
-from vefl_sim.core.tables import MemoryTable, data_frame, digest_of_tables
+from vefl_sim.core.tables import TableWriter, data_frame, digest_of_tables
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -49,8 +49,8 @@ class Recorder:
         }
         names = [name for name in SCHEMAS if recorded.get(name, True)]
         self._files = {name: PartWriter(directory, name) for name in names} if directory else {}
-        self._tables: Mapping[str, PartWriter | MemoryTable] = self._files or {
-            name: MemoryTable(SCHEMAS[name]) for name in names
+        self._tables: Mapping[str, PartWriter | TableWriter] = self._files or {
+            name: TableWriter(None, SCHEMAS[name]) for name in names
         }
         self._mobility_every_ns, self._mobility_due_ns = to_ns(experiment.trace.mobility_every_s), 0
         self._bins = UploadBins(experiment.slots, lambda row: self._tables["uploads"].append(row))
