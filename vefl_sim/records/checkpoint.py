@@ -9,13 +9,14 @@ it is used.
 import errno
 import hashlib
 import json
-import re
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from vefl_sim.core.arrays import add_array, open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
@@ -29,7 +30,6 @@ _FORMAT = 4
 _KEPT = 2
 _STATE, _DIGESTS = "state.json", "digests.json"
 _MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
-_PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,9 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
             arrays = {name: read_array(archive, name) for name in names} if with_state else {}
             content["state"] = unpack(content["state"], arrays) if with_state else {}
-            for name, parts in content["tables"].items():
-                content["tables"][name] = [PartFile(**part) for part in parts]
-            checkpoint = Checkpoint(**content)
-            _require_types(checkpoint)
+            checkpoint = TypeAdapter(Checkpoint).validate_python(content)
+            if not are_figures(checkpoint.figures):
+                raise ValueError(f"its {_STATE} has figures of other types")
             if _name(checkpoint) != file.name:
                 raise ValueError(f"it is the one of round {checkpoint.round}")
             return checkpoint
@@ -153,12 +152,3 @@ def _json(archive: zipfile.ZipFile, member: str) -> Any:
 def _digest(archive: zipfile.ZipFile, member: str) -> str:
     with archive.open(member) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _require_types(checkpoint: Checkpoint) -> None:
-    """Refuse figures of other types, and part files outside the run."""
-    numbers = type(checkpoint.round) is type(checkpoint.time_ns) is int and type(checkpoint.wall_s) in (int, float)
-    if not numbers or not are_figures(checkpoint.figures):
-        raise ValueError(f"its {_STATE} has values of other types")
-    if other := next((file for file in checkpoint.files if not _PART.fullmatch(file)), None):
-        raise ValueError(f"it names a part file {other!r}")

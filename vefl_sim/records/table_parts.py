@@ -9,12 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field
 
-from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.files import atomic_file, open_file
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, content_digest, parquet_writer, read_table
@@ -30,7 +31,7 @@ NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 class PartFile:
     """A closed file with some rows of a table, its size and its digest."""
 
-    file: str
+    file: Annotated[str, Field(pattern=r"^[a-z]+-\d{6,}\.parquet$")]  # of one in the folder `parts`, nowhere else
     bytes: int
     sha256: str
 
@@ -99,10 +100,6 @@ class PartWriter:
     def _opened(self) -> TableWriter:
         if self._open is None:
             path = self._directory / f"{self._table}-{len(self.parts) + 1:06d}.parquet"
-            if path.exists():
-                raise RunFailed(
-                    f"{path} holds rows of no checkpoint: copy it if you need it, because resuming the run deletes it."
-                )
             self._open = TableWriter(path, SCHEMAS[self._table])
         return self._open
 
