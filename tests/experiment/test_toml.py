@@ -7,7 +7,6 @@ import pytest
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
-from vefl_sim.experiment.unused_keys import length_note
 
 NAMED = {"run": {"name": "x"}}
 
@@ -302,16 +301,3 @@ def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:
     setting = sentence.split("--set ")[1].split(")")[0]
     assert load(toml, [setting]).vefl.method == "lagrangian"
     assert load(toml, ["scheme.kind=fdpc"]).vefl.method == "exact"
-
-
-@pytest.mark.parametrize(
-    ("keys", "settings", "is_noted"),
-    [
-        ("", ["radio.prbs=12", "run.duration_s = 30"], True),
-        ("", ["radio.prbs=12"], False),
-        ("data.holders = 50", ["run.rounds=3"], False),
-    ],
-)
-def test_a_run_of_another_length_has_other_data(keys: str, settings: list[str], is_noted: bool) -> None:
-    note = length_note(from_tables(tables_of(keys)), settings)
-    assert ("not the beginning of a long one, unless data.holders is set" in note) == bool(note) == is_noted

@@ -26,7 +26,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to `path` only if the block ends without an error."""
     partial = path.with_name(path.name + PARTIAL)
     with explain_write_errors(path):
-        remove_leftover(partial)
+        partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
         try:
             yield partial
             publish(partial, path)
@@ -70,11 +70,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8) that appears only when it is complete."""
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-
-
-def remove_leftover(partial: Path) -> None:
-    """Delete what is where a temporary file will be written: nothing is written through a link or into a pipe."""
-    partial.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vefl_sim.core.errors import BadInput, RunNotFound
-from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_leftover
+from vefl_sim.core.files import PARTIAL, explain_write_errors, publish
 from vefl_sim.core.parquet import ParquetFile
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class TableWriter:
         if path:
             self.path, self._partial = path, path.with_name(path.name + PARTIAL)
             with explain_write_errors(path):
-                remove_leftover(self._partial)
+                self._partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
                 self._writer = parquet_writer(self._partial, self.schema)
 
     def append(self, row: Mapping[str, Any]) -> None:

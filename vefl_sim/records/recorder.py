@@ -158,9 +158,7 @@ def _columns(event: events.TraceEvent) -> Row:
                 status = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
                 row |= {"reason": status, "cost": plan.cost}
             return row
-        case events.CvPassedOver():
-            return _of_decision(event.decision, event.row)
-        case events.CvIneligible():
+        case events.CvPassedOver() | events.CvIneligible():
             row = _of_decision(event.decision, event.row)
             return row | {"reason": event.decision.plan.ineligible.get(row["cv"])}
         case events.TrainingOrdered():
