@@ -19,7 +19,6 @@ from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.unused_keys import is_used
 from vefl_sim.schemes.fdpc import Fdpc
-from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.schemes.pdpc import Pdpc
 from vefl_sim.simulation.scenario import make_scheme
 from vefl_sim.sweep.points import load_sweep
@@ -111,22 +110,6 @@ class Failing:
         raise ZeroDivisionError("oh")
 
 
-class OwnModel(FedAvg):
-    """Makes the next model itself, with the weights of FedAvg."""
-
-    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
-        return model
-
-
-class Watching(OwnModel):
-    """Sees the updates, and leaves it to the program to add them up: it says which keys it does not use."""
-
-    unused_keys = ("scheme.rounds",)
-
-    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
-        return None
-
-
 def own(name: str) -> dict[str, object]:
     return {"kind": f"{__name__}:{name}"}
 
@@ -139,7 +122,6 @@ class TestUserDefinedSchemes:
             ("Thrifty", {"vefl": {"method": "exact", "upload_margin": 2.0}}, "no effect with an exact plan: remove it"),
             ("Thrifty", {"scheme": {"selected": 51}}, "scheme.selected is too large for a thrifty scheme: lower it."),
             ("Plain", {"scheme": {"constrained": False}}, "with a scheme of your own, which decides it itself"),
-            ("OwnModel", {"aggregation": {"form": "models"}}, "has aggregate_updates and declares no unused_keys"),
             ("Misspelt", {}, "declares unused_keys = ('vefl.sojourn_wait',): it must be a list of keys."),
             ("OneText", {}, "declares unused_keys = 'vefl.sojourn_weight': it must be a list of keys."),
             ("Telling", {}, "I am wrong."),
@@ -151,11 +133,6 @@ class TestUserDefinedSchemes:
             experiment(**tables | {"scheme": own(scheme) | tables.get("scheme", {})})
         [sentence] = refused.value.problems
         assert words in sentence
-
-    def test_keys_that_it_may_use_are_accepted(self) -> None:
-        tables = {"form": "models", "normalize": True}
-        accepted = experiment(scheme=own("Watching"), aggregation=tables)
-        assert accepted.aggregation.model_dump(exclude_unset=True) == tables
 
     def test_an_unused_key_does_not_name_a_run(self, tmp_path: Path) -> None:
         shared = '[run]\nname = "x"\nrounds = 1\n[vefl]\nsojourn_weight = 0.2\n[learning]\nkind = "none"\n'

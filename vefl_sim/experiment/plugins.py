@@ -5,7 +5,6 @@ A part may declare what the rest of the program has to know about it, for exampl
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -144,19 +143,6 @@ def _other_arguments(own: Callable[..., Any], definition: Callable[..., Any]) ->
     return None
 
 
-@contextmanager
-def errors_of_declarations(key: str, name: str) -> Iterator[None]:
-    """Turn errors in what a user-defined part declares into one sentence."""
-    try:
-        yield
-    except VeflError:
-        raise
-    except Exception as error:
-        if not is_part(name):
-            raise
-        raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
-
-
 _KEY_LISTS = ("unused_keys", "unused_environment")
 _DECLARATIONS = (
     *(*_KEY_LISTS, "unused_when", "contradictions", "no_cv_message", "selects", "trains_centrally"),
@@ -178,6 +164,17 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
     if attribute in _KEY_LISTS and not all(map(is_key, declared or ())):
         raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be a list of keys.')
     return declared
+
+
+def declared_results(key: str, name: str, attribute: str, experiment: Experiment) -> list[Any]:
+    """What the function yields that a part declares as `attribute`; an error in that of a user is one sentence."""
+    try:
+        results = declaration(key, name, attribute, nothing)(experiment)
+        return [results] if isinstance(results, str) else [*results]
+    except Exception as error:
+        if isinstance(error, VeflError) or not is_part(name):
+            raise
+        raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:

@@ -3,17 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
-from vefl_sim.experiment.plugins import (
-    Unused,
-    declaration,
-    errors_of_declarations,
-    is_part,
-    kinds_of,
-    load_part,
-    nothing,
-)
+from vefl_sim.experiment.plugins import Unused, declaration, declared_results, is_part, kinds_of, load_part
 
 _UNUSED_WITHOUT_CONSTRAINTS = (
     *("vefl.method", "vefl.budget", "vefl.min_local_iterations", "vefl.upload_share", "vefl.upload_margin"),
@@ -91,10 +85,9 @@ def is_used(e: Experiment, key: str) -> bool:
 def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
-        with errors_of_declarations(key, name):
-            causes = [*_unused_by(key, name), *declaration(key, name, "unused_when", nothing)(e)]
-            for unused in (unused for _, keys in causes for unused in keys):
-                _default(e, unused)  # it must be a key
+        causes: list[Unused] = [*_unused_by(key, name), *declared_results(key, name, "unused_when", e)]
+        if unknown := [one for _, keys in causes for one in keys if not is_key(one)]:
+            raise ExperimentError(f'{key} = "{name}" declares as unused {unknown[0]!r}, which is not a key.')
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS

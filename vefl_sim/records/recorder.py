@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vefl_sim.core.clock import SlotGrid, Timing, to_ns
 from vefl_sim.core.state import State, from_state, state_of
@@ -72,9 +71,17 @@ class Recorder:
             self._tables["mobility"].extend(vars(scene) | times)
 
     def _record_slots(self, burst: Burst) -> None:
-        """Record what each CV was allocated in the slots of a burst, or in every 100th slot."""
-        columns = _slot_columns(burst, self._slot_every)
-        if columns["slot"].size:
+        """Record what each CV with a pRB was allocated in the slots of a burst, or in every 100th slot."""
+        log, slots = burst.log, burst.first_slot + np.arange(burst.slots)
+        index, row = np.nonzero((log.prbs[: burst.slots] != 0) & (slots % self._slot_every == 0)[:, None])
+        gap = log.gap[index]
+        columns = {name: getattr(log, name)[index, row] for name in ("prbs", "power_w", "rate_bps", "bits_left")} | {
+            "slot": slots[index],
+            "cv": np.array([upload.cv for upload in burst.uploads])[row],
+            "gap": np.where(np.isnan(gap), None, gap),  # type: ignore[call-overload]  # an array of objects
+            "status": _STATUSES[log.outcome[index]],
+        }
+        if index.size:
             self._tables["slots"].extend(columns)
 
     def _record_round(self, report: RoundReport) -> None:
@@ -221,19 +228,6 @@ def _of_outcome(event: events.UploadReceived | events.UpdateLost) -> Row:
         energy_j=account.energy_j,
         cost=account.paid,
     )
-
-
-def _slot_columns(burst: Burst, every: int) -> dict[str, NDArray[Any]]:
-    """The columns of the `slots` rows of a burst: one row per CV with a pRB, in every slot that is recorded."""
-    log, slots = burst.log, burst.first_slot + np.arange(burst.slots)
-    index, row = np.nonzero((log.prbs[: burst.slots] != 0) & (slots % every == 0)[:, None])
-    gap = log.gap[index]
-    return {name: getattr(log, name)[index, row] for name in ("prbs", "power_w", "rate_bps", "bits_left")} | {
-        "slot": slots[index],
-        "cv": np.array([upload.cv for upload in burst.uploads])[row],
-        "gap": np.where(np.isnan(gap), None, gap),  # type: ignore[call-overload]  # an array of objects
-        "status": _STATUSES[log.outcome[index]],
-    }
 
 
 def round_row(report: RoundReport) -> Row:
