@@ -13,6 +13,7 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("vefl.method", "vefl.budget", "vefl.min_local_iterations", "vefl.upload_share", "vefl.upload_margin"),
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
+_BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
 _AGENT_KEYS = ("agent.policy", "agent.action", "agent.max_cvs", "agent.levels", "agent.features")
 
 
@@ -108,8 +109,7 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     if e.radio.power == "optimized":
         yield 'radio.power = "optimized", only with "open-loop"', ("radio.p0_dbm", "radio.alpha")
     if e.downlink.kind == "ignored":
-        keys = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
-        yield 'downlink.kind = "ignored", only with "broadcast"', keys
+        yield 'downlink.kind = "ignored", only with "broadcast"', _BROADCAST_KEYS
     if "S" not in e.mac.tdd:
         yield f'mac.tdd = "{e.mac.tdd}", which has no "S"', ("mac.special_uplink_symbols",)
 
