@@ -183,14 +183,6 @@ class TestBase:
         assert all(word in problem for word in words)
 
 
-def test_settings_override_the_file(toml: Path) -> None:
-    experiment = load(toml, ["radio.prbs=7", "sla.base_fee=[1, 2]", 'run.name="y"', "mac.start=ready"])
-    assert experiment.radio.prbs == 7
-    assert experiment.sla.base_fee == (1, 2)
-    assert experiment.run.name == "y"
-    assert experiment.mac.start == "ready"
-
-
 def test_a_setting_without_a_value_removes_the_key(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text('[run]\nname = "x"\nduration_s = 50.0\n[radio]\nprbs = 7\n[mobility]\nfile = "f"\nkind = "sumo"\n')

@@ -264,9 +264,3 @@ def test_a_key_that_every_scheme_reads_is_reset_if_it_is_unused(world: str) -> N
     tables = WORLDS[world]
     keys = unused(tables) & READ_BY_ALL.keys()
     assert Identity(changed(tables, keys)).experiment == Identity(validated(tables)).experiment
-
-
-def test_a_run_has_its_unused_keys_reset(tmp_path: Path) -> None:
-    tables = merged(SMALL, {"scheme": {"kind": "fedprox"}})
-    assert unused(tables) & READ_BY_ALL.keys()
-    assert same(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path)

@@ -78,18 +78,6 @@ def test_a_confusion_matrix_without_names_and_those_that_are_not_written(tmp_pat
     assert ConfusionMatrix.of(1, Evaluation(0.5, 1.0, np.eye(257, dtype=np.int64)), None) is None
 
 
-def test_a_model_says_how_to_use_it(done: Run) -> None:
-    model = done.model()
-    assert list(model.arrays) == ["params.Dense_0.kernel"]
-    assert model.parameters["params"]["Dense_0"]["kernel"].shape == (16 * 16 * 3, 16)
-    card = model.card
-    assert (card.architecture, card.input_shape) == ("tests.scripted:thousand_weights", (16, 16, 3))
-    assert (card.scaling, card.class_names) == (PIXELS, tuple(face.name for face in FACES))
-    with np.load(done.path / "model.npz", allow_pickle=False) as arrays:
-        assert arrays.files == list(model.arrays)
-    assert model.apply(np.zeros((2, 16, 16, 3), np.uint8)).shape == (2, 16)
-
-
 def test_they_are_no_part_of_the_content(copied: Run) -> None:
     for file in ("model.npz", "model.json", "models/0000001.npz", "confusion.json"):
         (copied.path / file).unlink()
