@@ -69,8 +69,8 @@ def wait_until(happened: Callable[[], bool], process: BaseProcess) -> None:
 
 
 def is_simulating(folder: Path, since: float) -> bool:
-    """Whether rows are being written; the first are written when the vehicles start to move."""
-    return any(written(file) > since for file in folder.glob("*/parts/*.partial"))
+    """Whether a process has begun to work on the run."""
+    return any(written(file) > since for file in folder.glob("*/sessions.jsonl"))
 
 
 def written(file: Path) -> float:

@@ -36,21 +36,13 @@ def parquet_writer(path: Path, schema: pa.Schema) -> Any:
     return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=others, use_byte_stream_split=floats)
 
 
-class TableWriter:
-    """A table that grows by rows or columns: in a file, which gets its name when it is complete, or in memory."""
+class RowBuffer:
+    """Rows of a table, added one by one or as columns, that are handed on in row groups (`_write`)."""
 
-    def __init__(self, path: Path | None, schema: Schema) -> None:
-        """`path`: the file; None: the table is kept in memory."""
+    def __init__(self, schema: Schema) -> None:
         self.schema = arrow_schema(schema)
         self._columns: dict[str, list[Any]] = {name: [] for name in schema}
         self._rows: list[Mapping[str, Any]] = []  # that follow them
-        self._groups: list[pa.Table] = []  # of a table in memory
-        self._writer: Any = None
-        if path:
-            self.path, self._partial = path, path.with_name(path.name + PARTIAL)
-            with explain_write_errors(path):
-                self._partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
-                self._writer = parquet_writer(self._partial, self.schema)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add one row, which must not be changed afterwards; missing columns are null."""
@@ -65,25 +57,6 @@ class TableWriter:
             values.extend(columns[name].tolist())
         self._flush(ROWS_PER_GROUP)
 
-    def table(self) -> pa.Table:
-        """All rows so far of a table in memory."""
-        self._flush(1)
-        return pa.concat_tables(self._groups or [self.schema.empty_table()])
-
-    def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
-        """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
-        self._flush(1)
-        with explain_write_errors(self.path):
-            self._writer.add_key_value_metadata(metadata or {})
-            self._writer.close()
-            publish(self._partial, path or self.path)
-
-    def discard(self) -> None:
-        """Delete the partial file."""
-        with explain_write_errors(self.path):
-            self._writer.close()
-            self._partial.unlink(missing_ok=True)
-
     def _add_rows(self) -> None:
         """Add the rows to the columns, many at once, which is faster."""
         for name, values in self._columns.items():
@@ -91,23 +64,45 @@ class TableWriter:
         self._rows.clear()
 
     def _flush(self, least: int) -> None:
-        """Make a row group if at least that many rows wait."""
+        """Hand on a row group if at least that many rows wait."""
         self._add_rows()
-        if len(next(iter(self._columns.values()))) < least:
-            return
-        group = pa.table(self._columns, self.schema)
-        if self._writer:
-            with explain_write_errors(self.path):
-                self._writer.write_table(group)
-        else:
-            self._groups.append(group)
-        for values in self._columns.values():
-            values.clear()
+        if len(next(iter(self._columns.values()))) >= least:
+            group = pa.table(self._columns, self.schema)
+            for values in self._columns.values():
+                values.clear()
+            self._write(group)
+
+    def _write(self, group: pa.Table) -> None:
+        raise NotImplementedError
 
 
-def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
-    """The columns of a schema as a data frame; BadInput if the file lacks one, or is out of all proportion."""
-    return data_frame(ParquetFile(path).read(arrow_schema(schema)))
+class TableWriter(RowBuffer):
+    """A table that is written to a file, which gets its name when it is complete."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        super().__init__(schema)
+        self.path, self._partial = path, path.with_name(path.name + PARTIAL)
+        with explain_write_errors(path):
+            self._partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
+            self._writer = parquet_writer(self._partial, self.schema)
+
+    def close(self, metadata: Mapping[str, str] | None = None) -> None:
+        """Write the remaining rows and the footer with key-value metadata; publish the file."""
+        self._flush(1)
+        with explain_write_errors(self.path):
+            self._writer.add_key_value_metadata(metadata or {})
+            self._writer.close()
+            publish(self._partial, self.path)
+
+    def discard(self) -> None:
+        """Delete the partial file."""
+        with explain_write_errors(self.path):
+            self._writer.close()
+            self._partial.unlink(missing_ok=True)
+
+    def _write(self, group: pa.Table) -> None:
+        with explain_write_errors(self.path):
+            self._writer.write_table(group)
 
 
 def data_frame(table: pa.Table) -> "pd.DataFrame":

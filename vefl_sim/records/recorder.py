@@ -1,6 +1,6 @@
 """Records the events, rounds, positions and slots of a run as rows of tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +12,7 @@ import numpy as np
 
 from vefl_sim.core.clock import SlotGrid, Timing, to_ns
 from vefl_sim.core.state import State, from_state, state_of
-from vefl_sim.core.tables import TableWriter, data_frame, digest_of_tables
+from vefl_sim.core.tables import data_frame, digest_of_tables
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -22,7 +22,7 @@ from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.trace import Noted, Trace
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, PartWriter
+from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, TableParts
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ class Recorder:
             "outages": experiment.radio.csi_delay_slots > 0,
             "broadcasts": experiment.downlink.kind == "broadcast",
         }
-        names = [name for name in SCHEMAS if recorded.get(name, True)]
-        self._files = {name: PartWriter(directory, name) for name in names} if directory else {}
-        self._tables: Mapping[str, PartWriter | TableWriter] = self._files or {
-            name: TableWriter(None, SCHEMAS[name]) for name in names
-        }
+        self._tables = {name: TableParts(directory, name) for name in SCHEMAS if recorded.get(name, True)}
         self._mobility_every_ns, self._mobility_due_ns = to_ns(experiment.trace.mobility_every_s), 0
         self._bins = UploadBins(experiment.slots, lambda row: self._tables["uploads"].append(row))
         trace.on(Noted, lambda noted: self._tables["events"].append(event_row(noted)))
@@ -108,22 +104,17 @@ class Recorder:
 
     def commit(self) -> dict[str, list[PartFile]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
-        return {name: table.commit() for name, table in self._files.items()}
+        return {name: table.commit() for name, table in self._tables.items()}
 
     def compact(self, directory: Path) -> None:
         """At the end of the run: write one file per table."""
-        for table in self._files.values():
+        for table in self._tables.values():
             table.compact(directory)
-
-    def discard(self) -> None:
-        """Delete part files that are not complete; committed rows are kept."""
-        for table in self._files.values():
-            table.discard()
 
     def salvage(self, directory: Path) -> None:
         """Like `compact`, after an error: rows so far are written, and tables that cannot be completed are skipped."""
         self.close()
-        for table in self._files.values():
+        for table in self._tables.values():
             with suppress(Exception):  # the error that stopped the run is the one to report
                 table.compact(directory)
 
@@ -142,7 +133,7 @@ class Recorder:
 
     def continue_after(self, parts: dict[str, list[PartFile]]) -> None:
         """Append new rows after those in these part files, given by table."""
-        for name, table in self._files.items():
+        for name, table in self._tables.items():
             table.parts = [*parts[name]]
 
 
