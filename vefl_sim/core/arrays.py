@@ -25,9 +25,8 @@ _SUFFIX = ".npy"
 
 def write_npz(path: Path, arrays: NamedArrays) -> None:
     """Write an .npz file that appears only when it is complete; the same arrays give the same bytes."""
-    with atomic_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
-        for name, array in arrays.items():
-            add_array(archive, name, array)
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is that of another argument
 
 
 def read_npz(path: Path) -> NamedArrays:
@@ -42,12 +41,6 @@ def read_npz(path: Path) -> NamedArrays:
             raise
         except Exception as error:  # for damaged bytes, zipfile and NumPy raise many kinds of errors
             raise ValueError(str(error)) from None
-
-
-def add_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
-    """Add an array to a zip file that is open for writing."""
-    with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def open_npz(file: BinaryIO) -> zipfile.ZipFile:

@@ -16,9 +16,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter
 
-from vefl_sim.core.arrays import add_array, open_npz, read_array
+from vefl_sim.core.arrays import open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
 from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
@@ -60,11 +61,10 @@ class Checkpoints:
         arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with atomic_file(self.file_of(checkpoint)) as partial:
-            with zipfile.ZipFile(partial, "w") as archive:
-                archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
-                for name, array in arrays.items():
-                    add_array(archive, name, array)
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is that of another argument
             with zipfile.ZipFile(partial, "a") as archive:
+                archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
                 digests = {member: _digest(archive, member) for member in archive.namelist()}
                 archive.writestr(_DIGESTS, json.dumps(digests))
         for old in self._newest_first()[_KEPT:]:

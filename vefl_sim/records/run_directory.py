@@ -89,7 +89,7 @@ class Run(MainTables):
         losses = {
             "summary.json": f"{self.path / 'DONE'} is missing, although the run has its summary: restore it",
             "checkpoints/*.npz": f"all files in {checkpoints} are damaged: restore them",
-            "parts/*-000002.parquet": f"the files in {checkpoints} are missing: restore them",
+            "parts/rounds-000002.parquet": f"the files in {checkpoints} are missing: restore them",
         }
         return next((loss for files, loss in losses.items() if any(self.path.glob(files))), None)
 

@@ -1,4 +1,4 @@
-"""The files of a run's tables: one part file per table and checkpoint, merged at the end into one file per table.
+"""The files of a run's tables: part files per table and checkpoint, merged at the end into one file per table.
 
 A Parquet file without its footer is unreadable, so rows that must survive a crash are in closed files. A checkpoint
 lists the part files that belong to it; rows in other files are of rounds that will be simulated again.
@@ -86,8 +86,9 @@ class TableParts(RowBuffer):
         self._write_file(directory / f"{self._table}.parquet", self._regrouped())
 
     def _committed(self) -> Iterable[pa.Table]:
-        for part in self.parts if self._directory else ():
-            yield from ParquetFile(self._directory / part.file).rows()
+        if self._directory:
+            for part in self.parts:
+                yield from ParquetFile(self._directory / part.file).rows()
 
     def _regrouped(self) -> Iterable[pa.Table]:
         pending = self.schema.empty_table()
