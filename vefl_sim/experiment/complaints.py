@@ -83,10 +83,9 @@ def _not_modelled(name: Any) -> str:
     return asked and f"; not modelled: {asked} (docs/scope.md says what is)"
 
 
-def is_key(key: str) -> bool:
-    """Whether experiments have such a key, as `table.key`."""
-    table, _, name = key.partition(".")
-    return name in _KEYS.get(table, ())
+def is_key(table: str, key: str) -> bool:
+    """Whether experiments have such a key."""
+    return key in _KEYS.get(table, ())
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -161,7 +161,7 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
     if is_part(name) and (inherited or attribute not in _DECLARATIONS):
         return default
     declared = getattr(part, attribute, default)
-    if attribute in _KEY_LISTS and not all(map(is_key, declared or ())):
+    if attribute in _KEY_LISTS and not all(is_key(*one.partition(".")[::2]) for one in declared or ()):
         raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be a list of keys.')
     return declared
 

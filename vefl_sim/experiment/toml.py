@@ -256,7 +256,7 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
         if not isinstance(table, dict):
             return f"--set {setting}: {name} is not a table in the file."
     if not text.strip():  # remove the key, so that its default applies
-        known = names[-1] in table or is_key(".".join(names[:2]))
+        known = names[-1] in table or is_key(*names[:2])
         table.pop(names[-1], None)
         return None if known else f"--set {setting}: there is no such key that could be removed."
     try:

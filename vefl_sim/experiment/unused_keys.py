@@ -87,7 +87,7 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
         causes: list[Unused] = [*_unused_by(key, name), *declared_results(key, name, "unused_when", e)]
-        if unknown := [one for _, keys in causes for one in keys if not is_key(one)]:
+        if unknown := [one for _, keys in causes for one in keys if not is_key(*one.partition(".")[::2])]:
             raise ExperimentError(f'{key} = "{name}" declares as unused {unknown[0]!r}, which is not a key.')
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:

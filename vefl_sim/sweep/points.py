@@ -185,7 +185,7 @@ def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
 def _problem(name: str, key: str, values: Any) -> str | None:
     if name not in Experiment.model_fields:
         return unknown((name,))
-    if not is_key(f"{name}.{key}"):
+    if not is_key(name, key):
         return unknown((name, key))
     if reason := _NOT_SWEPT.get(f"{name}.{key}"):
         return f"it cannot be swept: {reason}."
