@@ -152,19 +152,14 @@ class ParquetFile:
                 self._check_texts(column)
             if pa.types.is_dictionary(column.type):  # a repeated text is one object
                 places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-                return np.asarray(_objects(column.dictionary)[places])
-            return _objects(column)[:-1]
+                return np.array([*column.dictionary.to_pylist(), None], object)[places]
+            return np.asarray(column.to_numpy(zero_copy_only=False), object)
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
         if column.null_count:
             row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise BadInput(f"{self.path}, row {row}: column {name} has no value: fill it in, or drop the row.")
         return np.asarray(column.to_numpy(zero_copy_only=False), np.int64 if kind == "integer" else np.bool_)
-
-
-def _objects(texts: Any) -> NDArray[Any]:
-    """Texts as Python objects, and None after the last."""
-    return np.array([*texts.to_pylist(), None], object)
 
 
 _KINDS = {
