@@ -305,18 +305,6 @@ class UploadBin:
     prbs: int = 0  # summed over these slots
     power_w: float = 0.0  # summed over these slots
 
-    def row(self, start_ns: int) -> dict[str, Any]:
-        """The row of the table; pRBs and power are means over the slots in which the CV had a pRB."""
-        return {
-            "time_ns": start_ns,
-            "cv": self.cv,
-            "slots": self.slots,
-            "prbs": self.prbs / self.slots if self.slots else 0.0,
-            "power_w": self.power_w / self.slots if self.slots else 0.0,
-            "bits": self.bits + (self.first_left - self.left),
-            "bits_left": self.left,
-        }
-
 
 class UploadBins:
     """The rows of `uploads`: sums of the slots of bursts by CV and bin, which do not depend on where bursts are cut."""
@@ -359,9 +347,11 @@ class UploadBins:
         sums.left = max(0.0, sums.left - bits)
 
     def close(self) -> None:
-        """Append the rows of the current bin, in the order of the CVs."""
-        for cv in sorted(self._open):
-            self._append(self._open[cv].row(self._number * BIN_NS))
+        """Append the rows of the current bin, in the order of the CVs; pRBs and power are means over their slots."""
+        for cv, sums in sorted(self._open.items()):
+            row = {"time_ns": self._number * BIN_NS, "cv": cv, "slots": sums.slots}
+            means = {"prbs": sums.prbs / max(sums.slots, 1), "power_w": sums.power_w / max(sums.slots, 1)}
+            self._append(row | means | {"bits": sums.bits + (sums.first_left - sums.left), "bits_left": sums.left})
         self._open.clear()
 
     def state(self) -> State:
