@@ -10,7 +10,7 @@ import pytest
 
 from tests.schemes.rounds import experiment
 from tests.sweep.test_comparison import written
-from vefl_sim import simulate, with_settings
+from vefl_sim import with_settings
 from vefl_sim.analysis.figures.names import value_label
 from vefl_sim.analysis.schema import file_schema
 from vefl_sim.core.errors import ExperimentError
@@ -20,7 +20,6 @@ from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.unused_keys import is_used
 from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.pdpc import Pdpc
-from vefl_sim.simulation.scenario import make_scheme
 from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.wall_time import wall_time_s
 
@@ -149,12 +148,6 @@ class TestUserDefinedSchemes:
         thrifty = with_settings(plain, f"scheme.kind={__name__}:Thrifty")
         assert wall_time_s(thrifty) - wall_time_s(plain) == pytest.approx(2000 * (1 - 1 / 70))
         assert value_label("scheme.kind", thrifty.scheme.kind, {}) == "Thrifty"
-
-    def test_a_subclass_runs_with_the_keys_of_its_base(self, tmp_path: Path) -> None:
-        keys = {"run": {"name": "x", "rounds": 1}, "learning": {"kind": "none"}, "data": {"train_samples": 1000}}
-        thrifty = experiment(**keys, scheme=own("Thrifty") | {"selected": 3})
-        assert isinstance(make_scheme(thrifty), Thrifty)
-        assert simulate(thrifty, out=tmp_path).rounds["ordered"].tolist() == [3]
 
     def test_a_subclass_does_not_inherit_what_its_base_does_not_use(self, tmp_path: Path) -> None:
         """FDPC does not use scheme.selected; a subclass may."""

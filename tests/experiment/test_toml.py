@@ -89,6 +89,7 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
     [
         ("run.rounds = 1; run.duration_s = 9.0", "run.rounds run.duration_s"),
         ("run.duration_s = 1.0", "run.duration_s vefl.round_s"),
+        ("run.duration_s = 5e7; vefl.round_s = 0.5", "100000000 rounds of vefl.round_s = 0.5, and 1000000"),
         ("vefl.round_s = 5.0001", "vefl.round_s 0.5 ms"),
         ("mobility.step_s = 0.0003", "mobility.step_s 0.5 ms"),
         ("traffic.mean_in_coverage = 3.0; traffic.arrivals_per_s = 1.0", "mean_in_coverage arrivals_per_s"),

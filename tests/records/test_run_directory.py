@@ -110,9 +110,3 @@ def test_nothing_of_a_stranger_becomes_markup(golden_copy: Run) -> None:
     problem = cells(Run(path))["problem"]
     assert "<script>" in problem
     assert len(problem) > 50  # the whole sentence
-
-
-@pytest.mark.parametrize("text", ["{", '{"rounds": 2, "cost": 1' + "0" * 400 + "}"])
-def test_a_damaged_run_says_so_in_a_notebook(golden_copy: Run, text: str) -> None:
-    (golden_copy.path / "summary.json").write_text(text)
-    assert cells(golden_copy).keys() == {"run", "state", "problem"}
