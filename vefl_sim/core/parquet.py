@@ -152,7 +152,7 @@ class ParquetFile:
                 self._check_texts(column)
             if pa.types.is_dictionary(column.type):  # a repeated text is one object
                 places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-                return np.array([*column.dictionary.to_pylist(), None], object)[places]
+                return np.asarray(np.array([*column.dictionary.to_pylist(), None], object)[places])
             return np.asarray(column.to_numpy(zero_copy_only=False), object)
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
