@@ -139,7 +139,7 @@ PLANTED = [
     ),
     PlantedError(
         "checkpoint without RNG state, shadowing", "radio/shadowing.py",
-        'restore_generator(self._rng, state["rng"])', "pass", "tests/simulation/test_resume.py tests/radio",
+        'self._rng.bit_generator.state = state["rng"]', "pass", "tests/simulation/test_resume.py tests/radio",
     ),
     PlantedError(
         "traffic resumed one step late", "protocol/coverage.py",

@@ -124,7 +124,7 @@ def test_verify_reads_no_device_that_never_ends(
     toml = path / "resolved.toml"
     toml.write_text(toml.read_text().replace('file = ""', 'file = "/dev/zero"'))
     command("verify", "evilrun")
-    assert 'not checked: mobility.file = "/dev/zero" is neither a file nor a folder' in capsys.readouterr().out
+    assert "not checked: /dev/zero cannot be read: it is not a file" in capsys.readouterr().out
 
 
 def test_an_edited_experiment_of_a_run_shows_without_its_parts(

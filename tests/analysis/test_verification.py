@@ -108,7 +108,7 @@ def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(c
     (copy.path / "summary.json").write_text(json.dumps(summary))
     for other in (rows.drop(columns="cost"), rows.assign(cost="x"), rows.assign(cost=None, ordered=[[1]] * len(rows))):
         other.to_parquet(copy.path / "tables" / "rounds.parquet")
-        with pytest.raises(RunNotFound, match=r"rounds\.parquet has no column"):
+        with pytest.raises(RunNotFound, match=r"rounds\.parquet(: column| has no column)"):
             _ = copy.rounds
         assert {"content", "rounds", "C1–C6"} <= faults(copy).keys()
 

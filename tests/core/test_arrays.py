@@ -73,7 +73,7 @@ def flipped(path: Path) -> None:
         (pickled, "Object arrays cannot be loaded when allow_pickle=False"),
         (too_short, "EOF|allocate"),
         (compressed, "it is compressed"),
-        (not_an_array, "which is not an array"),
+        (not_an_array, "no item named"),
         (members_in_the_same_bytes, "larger than the file"),
         (flipped, "CRC"),
         (lambda path: path.write_bytes(b""), "does not end as an .npz file does"),

@@ -1,14 +1,18 @@
-"""Kernels are called from Python and from kernels; their compilation is announced where it happens."""
+"""Kernels are called from Python and from kernels, and announced when they compile; plain loops do what NumPy does."""
 
 import os
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 import numba
+import numpy as np
+import pytest
 
-from vefl_sim.core.kernel import compiling, float_kernel, kernel
+from vefl_sim.core.kernel import compiling, dot, float_kernel, kernel, largest, least, total
 from vefl_sim.core.progress import heard_by
+from vefl_sim.optimize.rat.water import by_gain
 
 
 @float_kernel
@@ -70,3 +74,21 @@ def test_one_process_compiles_and_the_others_wait(tmp_path: Path) -> None:
     environment = os.environ | {"VEFL_SIM_CACHE": str(tmp_path)}
     both = [subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(2)]
     assert sorted(process.communicate()[0] for process in both) == [b"0\n", b"1\n"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 12, 100])
+def test_loops_agree_with_numpy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    one, other = rng.normal(size=(2, size)) * 10.0 ** rng.integers(-9, 9, (2, size))
+    assert total(one) == [*accumulate(one.tolist(), initial=0.0)][-1]
+    assert dot(one, other) == total(one * other)
+    assert (least(one), largest(one)) == (one.min(), one.max())
+    assert (least(one[:0]), largest(one[:0])) == (np.inf, -np.inf)
+
+
+def test_equal_gains_keep_their_order() -> None:
+    gain = np.random.default_rng(1).integers(0, 5, 40).astype(np.float64)
+    prbs = np.arange(3, 40, 2)
+    expected = prbs[np.argsort(-gain[prbs], kind="stable")]
+    by_gain(gain, prbs)
+    assert prbs.tolist() == expected.tolist()

@@ -78,9 +78,3 @@ def test_a_dataclass_is_rebuilt_from_its_state(spare: Wheel | None) -> None:
     assert same(state_of(again), state_of(car))
     assert [type(wheel) for wheel in again.wheels] == [Wheel, Wheel]
     assert type(again.spare) is type(spare)
-
-
-def test_a_field_that_is_not_saved_must_be_given() -> None:
-    state = state_of(Car([], None, Counter(), {}, owner=None))
-    with pytest.raises(TypeError, match="owner"):
-        from_state(Car, state)

@@ -8,9 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.sweep.test_comparison import written
 from vefl_sim import simulate
-from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import PARTITIONS, RAT_METHODS, SCHEMES
 from vefl_sim.experiment.plugins import declaration
@@ -19,7 +17,6 @@ from vefl_sim.experiment.unused_keys import unused_by_cause, unused_environment,
 from vefl_sim.records import identity
 from vefl_sim.records.identity import Identity
 from vefl_sim.simulation import scenario
-from vefl_sim.sweep.points import load_sweep
 
 Tables = dict[str, dict[str, Any]]
 
@@ -267,35 +264,3 @@ def test_a_key_that_every_scheme_reads_is_reset_if_it_is_unused(world: str) -> N
     tables = WORLDS[world]
     keys = unused(tables) & READ_BY_ALL.keys()
     assert Identity(changed(tables, keys)).experiment == Identity(validated(tables)).experiment
-
-
-def test_a_run_has_its_unused_keys_reset(tmp_path: Path) -> None:
-    tables = merged(SMALL, {"scheme": {"kind": "fedprox"}})
-    assert unused(tables) & READ_BY_ALL.keys()
-    assert same(tables, unused(tables) & READ_BY_ALL.keys(), tmp_path)
-
-
-SHARED = """
-[run]
-name = "both"
-rounds = 1
-[vefl]
-upload_share = "selected"
-[learning]
-kind = "none"
-[[compare]]
-label = "a"
-scheme.kind = "fdpc"
-"""
-PDPC = '[[compare]]\nlabel = "b"\nscheme.kind = "pdpc"\n'
-
-
-def test_a_key_shared_by_all_variants_is_reset_in_those_that_do_not_use_it(tmp_path: Path) -> None:
-    file = written(tmp_path, SHARED + PDPC)
-    fdpc, pdpc = load_sweep(file).points
-    assert (fdpc.experiment.vefl.upload_share, pdpc.experiment.vefl.upload_share) == ("all", "selected")
-
-
-def test_a_key_that_no_variant_uses_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r'vefl\.upload_share has no effect with scheme\.kind = "fdpc"'):
-        load_sweep(written(tmp_path, SHARED))

@@ -9,32 +9,21 @@ import pytest
 
 from tests.protocol.test_burst import BUSY
 from tests.protocol.test_golden import EXPERIMENT
+from tests.schemes.rounds import CONSTANTS, LINK, observed
 from vefl_sim import Plan, Simulation, from_tables, simulate, with_settings
-from vefl_sim.core.clock import SlotGrid
-from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.protocol.ledger import Account
 from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, RoundReport, TrainOrder
-from vefl_sim.protocol.server.edge import Timetable
-from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import UploadBins, round_row, vehicle_rows
-from vefl_sim.schemes.observation import CoverageSnapshot, RoundConstants, observe
-from vefl_sim.schemes.sla import Agreement
+from vefl_sim.schemes.observation import Observation
 
-GRID = SlotGrid(500_000)  # 100 slots in an upload bin
-AGREEMENT = Agreement(20.0, 25.0, 10.0, 10.0, 1e3, 2e9)
-LINK = Link.of(RadioTable(antennas=1))
-CONSTANTS = RoundConstants(
-    GRID, LINK,
-    5 * 10**9, 1000.0, 330, 100, 2e-28, 1, 80, 2, 0.25,
-    share_among_selected=False,
-)  # fmt: skip
-SNAPSHOT = CoverageSnapshot(
-    round=3, time_ns=10**10, cv=np.array([1, 4, 9]), distance_m=np.array([100.0, 200.0, 300.0]),
-    sojourn_s=np.array([10.0, 6.0, 4.0]), snr_per_watt=np.full(3, 1e4), worst_rate_bps=np.full(3, LINK.rate_bps(2e3)),
-    samples=np.array([10, 30, 40]), agreements=[AGREEMENT] * 3, success=np.ones(3),
-)  # fmt: skip
+WORST = {"worst_rate_bps": np.full(3, LINK.rate_bps(2e3))}
+
+
+def seen(**constants) -> Observation:
+    """An observation of the CVs 1, 4 and 9, whose worst case is an SNR of 2000."""
+    return observed([10, 30, 40], [10.0, 6.0, 4.0], snapshot=WORST, **constants)
 
 
 def outcome(cv: int, drained: float, lost: str | None) -> OrderOutcome:
@@ -47,7 +36,7 @@ def outcome(cv: int, drained: float, lost: str | None) -> OrderOutcome:
 def report() -> RoundReport:
     plan = Plan(np.array([1, 4]), np.array([5, 5]), np.array([1e9, 1e9]), 40.0, 2.0, 0.1, "gap", {9: "time"})
     outcomes = [outcome(1, 330.0, None), outcome(4, 165.0, "round_ended")]
-    decision = Decision(observe(SNAPSHOT, CONSTANTS), plan, outcomes)
+    decision = Decision(seen(), plan, outcomes)
     return RoundReport(3, 10**10, 15 * 10**9, 3, [decision], [Applied(0.5)], 1, Evaluation(0.8, 0.6))
 
 
@@ -70,26 +59,14 @@ def test_the_rows_of_the_vehicles(report: RoundReport) -> None:
 
 def test_worst_case_and_window_by_hand() -> None:
     """SNR 0.2 · 1e4 = 2000, so 1.8 MHz · 13/14 · log₂ 2001 = 18.33 Mbit/s: 9166 bit per slot; 3 CVs, 10 pRBs."""
-    observation = observe(replace(SNAPSHOT), replace(CONSTANTS, payload_bits=100_000))
+    observation = seen(payload_bits=100_000)
     assert observation.worst_slots.tolist() == [11, 11, 11]
     assert observation.window_slots.tolist() == [10_000, 10_000, 8_000]
     assert observation.train_limit_ns.tolist() == [9989 * 500_000, 9989 * 500_000, 7989 * 500_000]
-    crowd = observe(SNAPSHOT, replace(CONSTANTS, payload_bits=100_000, link=replace(LINK, prbs=1)))
+    crowd = seen(payload_bits=100_000, link=replace(LINK, prbs=1))
     assert crowd.worst_slots.tolist() == [33, 33, 33]  # a third of a pRB each
-    few = observe(
-        SNAPSHOT,
-        replace(CONSTANTS, payload_bits=100_000, link=replace(LINK, prbs=1), share_among_selected=True),
-    )
+    few = seen(payload_bits=100_000, link=replace(LINK, prbs=1), share_among_selected=True)
     assert few.worst_slots.tolist() == [22, 22, 22]  # only two can be selected
-
-
-@pytest.mark.parametrize(
-    ("rounds", "round", "start_s", "more"),
-    [(3, 3, 99, True), (3, 4, 0, False), (None, 9, 5, True), (None, 9, 6, False)],
-)
-def test_the_timetable_ends_by_rounds_or_by_time(rounds: int | None, round: int, start_s: int, more: bool) -> None:
-    timetable = Timetable(GRID, 5 * 10**9, rounds, 10 * 10**9, True, 1)
-    assert timetable.has(round, start_s * 10**9) is more
 
 
 def test_three_cars_by_hand() -> None:
@@ -170,11 +147,11 @@ def test_it_does_not_matter_where_bursts_are_cut(cuts: list[int]) -> None:
 
     def rows(cuts: list[int]) -> list[dict]:
         found: list[dict] = []
-        bins = UploadBins(GRID, found.append)
+        bins = UploadBins(CONSTANTS.grid, found.append)
         for first, end in zip([0, *cuts], [*cuts, 250], strict=True):
             bins.add(burst(430 + first, left[first:end], prbs[first:end], power_w[first:end], [4, 7, 9]))
             saved = bins.state()
-            bins = UploadBins(GRID, found.append)  # as after a checkpoint
+            bins = UploadBins(CONSTANTS.grid, found.append)  # as after a checkpoint
             bins.restore(saved)
             for cv, before, after in zip([4, 7, 9], left[end - 1], left[end], strict=True):
                 bins.receive(cv, before - after)
@@ -194,7 +171,7 @@ def test_it_does_not_matter_where_bursts_are_cut(cuts: list[int]) -> None:
 
 def test_two_uploads_of_a_cv_in_one_bin_are_one_row() -> None:
     found: list[dict] = []
-    bins = UploadBins(GRID, found.append)
+    bins = UploadBins(CONSTANTS.grid, found.append)
     one, power_w = np.ones((2, 1), np.int64), np.full((2, 1), 0.1)
     bins.add(burst(10, np.array([[300.0], [100.0]]), one, power_w, [8]))
     bins.receive(8, 100.0)  # the first upload is complete: 300 bit

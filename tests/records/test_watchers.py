@@ -3,12 +3,13 @@
 import signal
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer
-from vefl_sim import Run, RunWatcher, resume, simulate, with_settings
+from vefl_sim import Run, resume, simulate, with_settings
 from vefl_sim.core.errors import RunInterrupted
 
 TENSORBOARD, MLFLOW = (f"vefl_sim.records.watchers:{name}" for name in ("tensorboard", "mlflow"))
@@ -34,18 +35,15 @@ def run_directory(out: Path) -> Run:
     return Run(path)
 
 
-class StopAfter(RunWatcher):
-    """Stops the run after its first round, as Ctrl-C does."""
-
-    def round(self, report) -> None:
-        signal.raise_signal(signal.SIGINT)
+STOPPING = SimpleNamespace(round=lambda report: signal.raise_signal(signal.SIGINT))
+"""Stops the run after its first round, as Ctrl-C does."""
 
 
 def interrupted(out: Path, watcher: str, *, killed: bool) -> Run:
     """A run that was killed in round 4, with its last checkpoint after round 2, or was stopped after round 1."""
     experiment = with_settings(SHORT, f'run.watch=["{watcher}"]')
     with pytest.raises(Kill if killed else RunInterrupted):
-        simulate(experiment, out=out, watcher=Killer(4) if killed else StopAfter())
+        simulate(experiment, out=out, watcher=Killer(4) if killed else STOPPING)
     return run_directory(out)
 
 

@@ -68,9 +68,9 @@ def wait_until(happened: Callable[[], bool], process: BaseProcess) -> None:
         time.sleep(0.002)
 
 
-def is_simulating(folder: Path, since: float) -> bool:
-    """Whether rows are being written; the first are written when the vehicles start to move."""
-    return any(written(file) > since for file in folder.glob("*/parts/*.partial"))
+def is_at_work(folder: Path, since: float) -> bool:
+    """Whether a process has begun to work on the run."""
+    return any(written(file) > since for file in folder.glob("*/sessions.jsonl"))
 
 
 def written(file: Path) -> float:
@@ -92,8 +92,8 @@ def test_sigkill_at_random_moments(undisturbed: Run, arguments: tuple[str, ...],
     while killed < KILLS:
         before, began, process = checkpoint(folder), time.time(), start(arguments)
         if (when := draw.random()) < 0.9:
-            wait_until(lambda began=began: is_simulating(folder, began), process)
-        if when < 0.6:
+            wait_until(lambda began=began: is_at_work(folder, began), process)
+        if when < 0.75:
             wait_until(lambda before=before: checkpoint(folder) > before, process)
         process.join(draw.uniform(0, 3) * undisturbed.summary["wall_s"] / 30)
         if process.is_alive():

@@ -21,14 +21,12 @@ Bools = NDArray[np.bool_]
 NamedArrays = dict[str, NDArray[Any]]
 
 _SUFFIX = ".npy"
-_MAX_REASON = 200  # characters of an error, in which zipfile repeats names of any length
 
 
 def write_npz(path: Path, arrays: NamedArrays) -> None:
     """Write an .npz file that appears only when it is complete; the same arrays give the same bytes."""
-    with atomic_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
-        for name, array in arrays.items():
-            add_array(archive, name, array)
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is that of another argument
 
 
 def read_npz(path: Path) -> NamedArrays:
@@ -37,20 +35,12 @@ def read_npz(path: Path) -> NamedArrays:
         require_memory(os.fstat(file.fileno()).st_size, f"The arrays in {path}", "name a smaller file")
         try:
             with open_npz(file) as archive:
-                if other := next((name for name in archive.namelist() if not name.endswith(_SUFFIX)), None):
-                    raise ValueError(f"it holds {other[:60]!r}, which is not an array")
                 names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
                 return {name: read_array(archive, name) for name in names}
         except OSError:
             raise
         except Exception as error:  # for damaged bytes, zipfile and NumPy raise many kinds of errors
-            raise ValueError(str(error)[:_MAX_REASON]) from None
-
-
-def add_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
-    """Add an array to a zip file that is open for writing."""
-    with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+            raise ValueError(str(error)) from None
 
 
 def open_npz(file: BinaryIO) -> zipfile.ZipFile:

@@ -26,7 +26,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to `path` only if the block ends without an error."""
     partial = path.with_name(path.name + PARTIAL)
     with explain_write_errors(path):
-        remove_leftover(partial)
+        partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
         try:
             yield partial
             publish(partial, path)
@@ -42,11 +42,6 @@ def explain_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and not path.parent.exists():
-            raise CannotWrite(
-                f"{path} cannot be written, because {path.parent} no longer exists: somebody has deleted or moved it; "
-                "move it back and resume the run, or run the experiment again."
-            ) from error
         reason = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
             f"{error.filename or path} cannot be written ({reason}): free disk space or grant write permission; files "
@@ -70,11 +65,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8) that appears only when it is complete."""
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-
-
-def remove_leftover(partial: Path) -> None:
-    """Delete what is where a temporary file will be written: nothing is written through a link or into a pipe."""
-    partial.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -23,7 +23,6 @@ Columns = dict[str, NDArray[Any]]
 
 _ROWS_PER_BATCH = 8192
 _BUFFER_BYTES = 1 << 16  # a row group may be as large as the file, so it is read in pieces
-_ROW = "row"
 _UNREADABLE = (OSError, ValueError, RecursionError, pa.ArrowException)
 _MAX_FOOTER_BYTES = 1 << 21  # of a small file; pyarrow takes up to 250 times as much memory
 _MAX_FOOTER_SHARE = 1 / 128  # of a large file, beyond; tables of long runs have 1/110 to 1/500
@@ -74,7 +73,7 @@ class ParquetFile:
     @cached_property
     def _file(self) -> Any:
         """The open file; a repeated text stays one, however long it is and however often it comes."""
-        texts = [field.name for field in self.schema if _kind(field.type) in _FITTING["text"]]
+        texts = [field.name for field in self.schema if _kind(field.type) == "text"]
         return pq.ParquetFile(
             self.path, metadata=self._metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES, pre_buffer=False
         )
@@ -84,49 +83,37 @@ class ParquetFile:
 
         A missing number is NaN and a missing text None; a missing integer or boolean is an error.
         """
-        self._check(kinds)
+        self._require(kinds)
         row = 1
-        for batch in self._batches(list(kinds)):
-            columns = {name: self._values(batch, name, kind, row) for name, kind in kinds.items()}
-            yield columns | {_ROW: np.arange(row, row + batch.num_rows)}
-            row += batch.num_rows
+        with self._explaining():
+            for batch in self._file.iter_batches(_ROWS_PER_BATCH, columns=list(kinds)):
+                columns = {name: self._values(batch, name, kind, row) for name, kind in kinds.items()}
+                yield columns | {"row": np.arange(row, row + batch.num_rows)}
+                row += batch.num_rows
 
     def read(self, schema: pa.Schema) -> pa.Table:
         """All rows, converted to this schema; other columns of the file are not read."""
-        for column in schema:
-            found = [_kind(field.type) for field in self.schema if field.name == column.name]
-            if found not in ([_kind(column.type)], ["none"]):
-                raise BadInput(
-                    f"{self.path} has no column {column.name} of {column.type}: it is damaged, or of another version."
-                )
-        most_cells = self._require_bounded(schema)
+        self._require({column.name: _kind(column.type) for column in schema})
         with self._explaining():
-            table = self._file.read(schema.names, use_threads=False).select(schema.names)
-            length = sum(map(self._check_texts, _texts(table)))
-            if length > _TEXT_BYTES_PER_CELL * most_cells:
-                raise BadInput(f"{self.path} has texts of {length} bytes in {self._size} bytes: write it again.")
-            return table.cast(schema)
+            rows = (rows.select(schema.names).cast(schema) for rows in self.rows(*schema.names))
+            return pa.concat_tables([schema.empty_table(), *rows])
 
     def rows(self, *names: str) -> Iterator[pa.Table]:
         """Yield these columns, or all, of a table that could be read as a whole, a few thousand rows at a time."""
-        schema = pa.schema([self.schema.field(name) for name in names]) if names else self.schema
-        self._require_bounded(schema)
-        for batch in self._batches(schema.names):
-            with self._explaining():
-                table = pa.Table.from_batches([batch])
-                for text in _texts(table):
-                    self._check_texts(text)
-                rows = table.cast(schema)
-            yield rows
-
-    def _require_bounded(self, schema: pa.Schema) -> int:
-        """Raise BadInput if these columns need far more memory than the file has bytes; returns the most values."""
+        schema = pa.schema([field for field in self.schema if not names or field.name in names])
         if other := next((field for field in schema if _kind(field.type) == "other"), None):
             raise BadInput(f"{self.path}: column {other.name} holds {other.type}, not numbers or text: write it again.")
-        rows, columns, most = self.num_rows, len(schema), _MIN_CELLS + _MAX_CELLS_PER_BYTE * self._size
-        if rows * columns > most:
-            raise BadInput(f"{self.path} has {rows} rows of {columns} columns in {self._size} bytes: write it again.")
-        return most
+        count, columns, most = self.num_rows, len(schema), _MIN_CELLS + _MAX_CELLS_PER_BYTE * self._size
+        if count * columns > most:
+            raise BadInput(f"{self.path} has {count} rows of {columns} columns in {self._size} bytes: write it again.")
+        length = 0  # of all texts so far
+        with self._explaining():
+            for batch in self._file.iter_batches(_ROWS_PER_BATCH, columns=schema.names):
+                texts = [column for column in batch.columns if _kind(column.type) == "text"]
+                length += sum(map(self._check_texts, texts))
+                if length > _TEXT_BYTES_PER_CELL * most:
+                    raise BadInput(f"{self.path} has texts of {length} bytes in {self._size} bytes: write it again.")
+                yield pa.Table.from_batches([batch]).cast(schema)
 
     def _check_texts(self, column: Any) -> int:
         """Refuse a text that is too long; returns how many bytes all have together."""
@@ -138,10 +125,6 @@ class ParquetFile:
             raise BadInput(f"{self.path} has a text of {longest} bytes: shorten it to {MAX_TEXT_BYTES}.")
         return pc.sum(lengths.take(column.indices) if repeated else lengths).as_py() or 0
 
-    def _batches(self, names: list[str]) -> Iterator[Any]:
-        with self._explaining():
-            yield from self._file.iter_batches(_ROWS_PER_BATCH, columns=names)
-
     @contextmanager
     def _explaining(self) -> Iterator[None]:
         """Turn the errors with which pyarrow reads a damaged file into one sentence."""
@@ -150,7 +133,8 @@ class ParquetFile:
         except _UNREADABLE as error:
             raise BadInput(f"{self.path} is damaged ({first_line(error)}): write it again.") from None
 
-    def _check(self, kinds: Mapping[str, ColumnKind]) -> None:
+    def _require(self, kinds: Mapping[str, str]) -> None:
+        """Refuse a file that lacks one of these columns, or whose column is of another kind."""
         if missing := [name for name in kinds if self.column_names.count(name) != 1]:
             raise BadInput(
                 f"{self.path} has no column {', '.join(missing)}: it needs {', '.join(kinds)}, each once, "
@@ -158,7 +142,7 @@ class ParquetFile:
             )
         for name, kind in kinds.items():
             actual = self.schema.field(name).type
-            if _kind(actual) not in _FITTING.get(kind, (kind,)):
+            if _kind(actual) not in (kind, "none") and (kind, _kind(actual)) != ("number", "integer"):
                 raise BadInput(f"{self.path}: column {name} holds {actual}, not {_PLURALS[kind]}: convert it.")
 
     def _values(self, batch: Any, name: str, kind: ColumnKind, first_row: int) -> NDArray[Any]:
@@ -168,24 +152,14 @@ class ParquetFile:
                 self._check_texts(column)
             if pa.types.is_dictionary(column.type):  # a repeated text is one object
                 places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-                return np.asarray(_objects(column.dictionary)[places])
-            return _objects(column)[:-1]
+                return np.asarray(np.array([*column.dictionary.to_pylist(), None], object)[places])
+            return np.asarray(column.to_numpy(zero_copy_only=False), object)
         if kind == "number":
             return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
         if column.null_count:
             row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise BadInput(f"{self.path}, row {row}: column {name} has no value: fill it in, or drop the row.")
         return np.asarray(column.to_numpy(zero_copy_only=False), np.int64 if kind == "integer" else np.bool_)
-
-
-def _texts(table: pa.Table) -> list[Any]:
-    """The chunks of all columns with text."""
-    return [chunk for column in table.columns if _kind(column.type) == "text" for chunk in column.chunks]
-
-
-def _objects(texts: Any) -> NDArray[Any]:
-    """Texts as Python objects, and None after the last."""
-    return np.array([*texts.to_pylist(), None], object)
 
 
 _KINDS = {
@@ -195,7 +169,6 @@ _KINDS = {
     "boolean": pa.types.is_boolean,
     "none": pa.types.is_null,  # of a column in which all values are missing
 }
-_FITTING = {"number": ("number", "integer", "none"), "text": ("text", "none")}
 _PLURALS = {"integer": "whole numbers", "number": "numbers", "text": "text", "boolean": "true or false"}
 
 

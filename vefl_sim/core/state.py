@@ -37,16 +37,6 @@ def optional_state(component: object) -> State | None:
     return component.state() if isinstance(component, Stateful) else None
 
 
-def generator_state(rng: np.random.Generator) -> State:
-    """The current state of a random generator."""
-    return dict(rng.bit_generator.state)
-
-
-def restore_generator(rng: np.random.Generator, state: State) -> None:
-    """Set a random generator to a saved state."""
-    rng.bit_generator.state = state
-
-
 def state_of(value: Any) -> Any:
     """A dataclass as a dict of its saved fields, also inside dicts, lists and tuples; other values as they are."""
     if hasattr(value, "__dataclass_fields__"):

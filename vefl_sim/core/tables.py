@@ -1,7 +1,8 @@
 """Parquet tables: written by rows or columns, in row groups that limit memory use; read, and digested by content."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vefl_sim.core.errors import BadInput, RunNotFound, first_line
-from vefl_sim.core.files import PARTIAL, explain_write_errors, publish, remove_leftover
+from vefl_sim.core.errors import BadInput, RunNotFound
+from vefl_sim.core.files import PARTIAL, explain_write_errors, publish
 from vefl_sim.core.parquet import ParquetFile
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def parquet_writer(path: Path, schema: pa.Schema) -> Any:
 
 
 class RowBuffer:
-    """Rows of a table, added one by one or as columns, until a row group of them is taken."""
+    """Rows of a table, added one by one or as columns, that are handed on in row groups (`_write`)."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = arrow_schema(schema)
@@ -63,32 +64,16 @@ class RowBuffer:
         self._rows.clear()
 
     def _flush(self, least: int) -> None:
-        """Write a row group if at least that many rows wait."""
+        """Hand on a row group if at least that many rows wait."""
         self._add_rows()
-        if len(next(iter(self._columns.values()))) < least:
-            return
-        self._write(pa.table(self._columns, self.schema))
-        for values in self._columns.values():
-            values.clear()
+        if len(next(iter(self._columns.values()))) >= least:
+            group = pa.table(self._columns, self.schema)
+            for values in self._columns.values():
+                values.clear()
+            self._write(group)
 
     def _write(self, group: pa.Table) -> None:
         raise NotImplementedError
-
-
-class MemoryTable(RowBuffer):
-    """A table that is kept in memory."""
-
-    def __init__(self, schema: Schema) -> None:
-        super().__init__(schema)
-        self._groups: list[pa.Table] = []
-
-    def table(self) -> pa.Table:
-        """All rows so far."""
-        self._flush(1)
-        return pa.concat_tables(self._groups or [self.schema.empty_table()])
-
-    def _write(self, group: pa.Table) -> None:
-        self._groups.append(group)
 
 
 class TableWriter(RowBuffer):
@@ -97,17 +82,17 @@ class TableWriter(RowBuffer):
     def __init__(self, path: Path, schema: Schema) -> None:
         super().__init__(schema)
         self.path, self._partial = path, path.with_name(path.name + PARTIAL)
-        with explain_write_errors(self.path):
-            remove_leftover(self._partial)
+        with explain_write_errors(path):
+            self._partial.unlink(missing_ok=True)  # nothing is written through a link or into a pipe
             self._writer = parquet_writer(self._partial, self.schema)
 
-    def close(self, path: Path | None = None, metadata: Mapping[str, str] | None = None) -> None:
-        """Write the remaining rows and the footer with key-value metadata; publish the file, as `path` if given."""
+    def close(self, metadata: Mapping[str, str] | None = None) -> None:
+        """Write the remaining rows and the footer with key-value metadata; publish the file."""
         self._flush(1)
         with explain_write_errors(self.path):
             self._writer.add_key_value_metadata(metadata or {})
             self._writer.close()
-            publish(self._partial, path or self.path)
+            publish(self._partial, self.path)
 
     def discard(self) -> None:
         """Delete the partial file."""
@@ -118,11 +103,6 @@ class TableWriter(RowBuffer):
     def _write(self, group: pa.Table) -> None:
         with explain_write_errors(self.path):
             self._writer.write_table(group)
-
-
-def read_table(path: Path, schema: Schema) -> "pd.DataFrame":
-    """The columns of a schema as a data frame; BadInput if the file lacks one, or is out of all proportion."""
-    return data_frame(ParquetFile(path).read(arrow_schema(schema)))
 
 
 def data_frame(table: pa.Table) -> "pd.DataFrame":
@@ -140,40 +120,24 @@ def data_frame(table: pa.Table) -> "pd.DataFrame":
 
 
 def content_digest(paths: list[Path]) -> str:
-    """SHA-256 over table names, columns and values, read by column; row groups and compression do not matter."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        try:
-            file = ParquetFile(path)
-            columns = ((field, _chunks(file.rows(field.name))) for field in file.schema)
-            _digest_columns(digest, path.stem, file.num_rows, columns)
-        except BadInput as error:
-            raise RunNotFound(error.problems) from None
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise RunNotFound(f"{path} cannot be read: {first_line(error)}.") from None
-    return digest.hexdigest()
+    """The digest of tables in files; row groups and compression do not matter. RunNotFound if one cannot be read."""
+    try:
+        return digest_of_tables({path.stem: ParquetFile(path) for path in paths})
+    except BadInput as error:
+        raise RunNotFound(error.problems) from None
 
 
-def digest_of_tables(tables: Mapping[str, pa.Table]) -> str:
-    """The content digest of tables in memory: that of files with the same names and content."""
+def digest_of_tables(tables: Mapping[str, pa.Table | ParquetFile]) -> str:
+    """SHA-256 over the names of tables, their columns and values; files are read by column, in pieces."""
     digest = hashlib.sha256()
     for name, table in sorted(tables.items()):
-        columns = ((field, _chunks([table.select([field.name])])) for field in table.schema)
-        _digest_columns(digest, name, table.num_rows, columns)
+        digest.update(f"{name} {table.num_rows}\n".encode())
+        for field in table.schema:
+            digest.update(f"{field.name} {field.type}\n".encode())
+            pieces = table.rows(field.name) if isinstance(table, ParquetFile) else [table.select([field.name])]
+            for chunk in chain.from_iterable(piece.column(0).chunks for piece in pieces):
+                _digest_values(digest, chunk)
     return digest.hexdigest()
-
-
-def _chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Array]:
-    """The values of tables with one column."""
-    return (chunk for table in tables for chunk in table.column(0).chunks)
-
-
-def _digest_columns(digest: Any, name: str, rows: int, columns: Iterable[tuple[pa.Field, Iterable[pa.Array]]]) -> None:
-    digest.update(f"{name} {rows}\n".encode())
-    for field, chunks in columns:
-        digest.update(f"{field.name} {field.type}\n".encode())
-        for chunk in chunks:
-            _digest_values(digest, chunk)
 
 
 def _digest_values(digest: Any, column: Any) -> None:

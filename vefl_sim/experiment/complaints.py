@@ -3,12 +3,13 @@
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Any
-
-from pydantic import BaseModel
+from typing import Any, get_type_hints
 
 from vefl_sim.core.errors import MAX_PROBLEMS
 from vefl_sim.experiment.experiment import Experiment
+
+_KEYS: dict[str, list[str]] = {name: [*table.model_fields] for name, table in get_type_hints(Experiment).items()}
+"""The keys of each table."""
 
 
 def complaints_about(errors: Iterable[Any]) -> list[str]:
@@ -47,19 +48,18 @@ def _merged(first: str, error: Any) -> str:
 def unknown(where: tuple[Any, ...]) -> str:
     """The sentence for an unknown table, or an unknown key of a table, with the closest name that exists."""
     *table, name = where[:2]
-    tables = {known: _keys(field.annotation) for known, field in Experiment.model_fields.items()}
-    other = next((known for known, keys in tables.items() if name in keys), None)
+    other = next((known for known, keys in _KEYS.items() if name in keys), None)
     if not table:
         if other:
             return f"{name} is a key of [{other}]: write it below the line [{other}]."
         if scope := _not_modelled(name):
             return f"[{name}] is not a known table{scope}."
-        nearest = _nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*tables, "sweep", "figure"))])
+        nearest = _nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*_KEYS, "sweep", "figure"))])
         return f"[{name}] is not a known table; the nearest is {nearest}."
     own = table[0]
     if not other and (scope := _not_modelled(name)):
         return f"{own}.{name} is not a known key of [{own}]{scope}."
-    hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{_nearest(name, tables[own])}."
+    hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{_nearest(name, _KEYS[own])}."
     return f"{own}.{name} is not a known key of [{own}]; {hint}"
 
 
@@ -85,11 +85,7 @@ def _not_modelled(name: Any) -> str:
 
 def is_key(table: str, key: str) -> bool:
     """Whether experiments have such a key."""
-    return table in Experiment.model_fields and key in _keys(Experiment.model_fields[table].annotation)
-
-
-def _keys(table: Any) -> list[str]:
-    return list(table.model_fields) if issubclass(table, BaseModel) else []
+    return key in _KEYS.get(table, ())
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

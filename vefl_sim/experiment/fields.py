@@ -97,12 +97,9 @@ class Table(BaseModel):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to change a key, and name the function that makes a changed copy."""
-        own = type(self).__name__
-        is_table = own.endswith("Table")
-        key, new = (f"{own.removesuffix('Table').lower()}.{name}", repr(value)) if is_table else ("radio.prbs", "5")
         raise AttributeError(
-            f"An experiment cannot be changed. Make a changed copy, for example vefl_sim.with_settings(experiment, "
-            f'{{"{key}": {new}}}).'
+            "An experiment cannot be changed. Make a changed copy, for example vefl_sim.with_settings(experiment, "
+            '{"radio.prbs": 5}).'
         )
 
 

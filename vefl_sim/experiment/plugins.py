@@ -5,13 +5,13 @@ A part may declare what the rest of the program has to know about it, for exampl
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.state import Stateful
+from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.part_files import load_module, part_digest
@@ -59,13 +59,13 @@ def load_part(key: str, name: str) -> Any:
 def make_part(key: str, name: str, *arguments: Any) -> Any:
     """Create a part by calling it with the arguments that its protocol defines."""
     part = load_part(key, name)
-    if not is_part(name):
-        return part(*arguments)
     try:
         return part(*arguments)
     except VeflError:
         raise
     except (Exception, SystemExit) as error:
+        if not is_part(name):
+            raise
         raise ExperimentError(f'{key} = "{name}" could not be created: {type(error).__name__}: {error}.') from error
 
 
@@ -143,34 +143,11 @@ def _other_arguments(own: Callable[..., Any], definition: Callable[..., Any]) ->
     return None
 
 
-@contextmanager
-def errors_of_declarations(key: str, name: str) -> Iterator[None]:
-    """Turn errors in what a user-defined part declares into one sentence."""
-    try:
-        yield
-    except VeflError:
-        raise
-    except Exception as error:
-        if not is_part(name):
-            raise
-        raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
-
-
-_TESTS: dict[str, Callable[[Any], bool]] = {
-    "a list of keys": lambda value: isinstance(value, (list, tuple, set, frozenset)),
-    "a function or a staticmethod": callable,
-    "True or False": lambda value: isinstance(value, bool),
-    "a whole number from 1 on": lambda value: isinstance(value, int) and value >= 1,
-    "a number from 0 on": lambda value: isinstance(value, (int, float)) and 0 <= value < float("inf"),
-    "text": lambda value: isinstance(value, str),
-}
-_DECLARATIONS = {
-    **dict.fromkeys(("unused_keys", "unused_environment"), "a list of keys"),
-    **dict.fromkeys(("unused_when", "contradictions", "no_cv_message"), "a function or a staticmethod"),
-    **dict.fromkeys(("selects", "trains_centrally"), "True or False"),
-    **dict.fromkeys(("train_samples", "test_samples", "side_px", "channels"), "a whole number from 1 on"),
-    **{"wall_s_per_s": "a number from 0 on", "label": "text"},
-}
+_KEY_LISTS = ("unused_keys", "unused_environment")
+_DECLARATIONS = (
+    *(*_KEY_LISTS, "unused_when", "contradictions", "no_cv_message", "selects", "trains_centrally"),
+    *("train_samples", "test_samples", "side_px", "channels", "wall_s_per_s", "label"),
+)
 """What a user-defined part can declare (docs/parts.md); other attributes of it mean nothing to the program."""
 
 
@@ -179,24 +156,25 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
 
     A user-defined class inherits no declaration: it may well use a key that its base class does not use.
     """
-    if not is_part(name):
-        return getattr(load_part(key, name), attribute, default)
-    if attribute not in _DECLARATIONS:
-        return default
     part = load_part(key, name)
     inherited = isinstance(part, type) and attribute not in vars(part)
-    if inherited or not hasattr(part, attribute):
+    if is_part(name) and (inherited or attribute not in _DECLARATIONS):
         return default
-    declared, wanted = getattr(part, attribute), _DECLARATIONS[attribute]
-    if not _TESTS[wanted](declared):
-        raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be {wanted}.')
+    declared = getattr(part, attribute, default)
+    if attribute in _KEY_LISTS and not all(is_key(*one.partition(".")[::2]) for one in declared or ()):
+        raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be a list of keys.')
     return declared
 
 
-def require_declarations(key: str, name: str) -> None:
-    """Raise an ExperimentError if a user-defined part declares something of the wrong type."""
-    for attribute in _DECLARATIONS:
-        declaration(key, name, attribute, None)
+def declared_results(key: str, name: str, attribute: str, experiment: Experiment) -> list[Any]:
+    """What the function yields that a part declares as `attribute`; an error in that of a user is one sentence."""
+    try:
+        results = declaration(key, name, attribute, nothing)(experiment)
+        return [results] if isinstance(results, str) else [*results]
+    except Exception as error:
+        if isinstance(error, VeflError) or not is_part(name):
+            raise
+        raise ExperimentError(f'{key} = "{name}" declares something wrong: {type(error).__name__}: {error}.') from error
 
 
 def part_digests(experiment: Experiment) -> dict[str, str]:

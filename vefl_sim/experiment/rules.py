@@ -5,7 +5,7 @@ from math import log10
 
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.experiment import Experiment, LearningTable
-from vefl_sim.experiment.plugins import declaration, errors_of_declarations, kinds_of, nothing, require_declarations
+from vefl_sim.experiment.plugins import declared_results, kinds_of
 from vefl_sim.experiment.unused_keys import is_used
 
 MAX_ROUNDS = 1_000_000
@@ -66,13 +66,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
                 f"{' and '.join(changed)}."
             )
     for key, name in kinds_of(e):
-        with errors_of_declarations(key, name):
-            require_declarations(key, name)
-            sentences = declaration(key, name, "contradictions", nothing)(e)
-            if isinstance(sentences, str):
-                raise TypeError("contradictions must yield sentences, not return one")
-            sentences = [*sentences]
-        yield from sentences
+        yield from declared_results(key, name, "contradictions", e)
 
 
 def _radio_contradictions(e: Experiment) -> Iterator[str]:

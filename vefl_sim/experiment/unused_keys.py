@@ -3,21 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.kinds import FAMILIES
-from vefl_sim.experiment.plugins import (
-    Unused,
-    declaration,
-    errors_of_declarations,
-    is_part,
-    kinds_of,
-    load_part,
-    nothing,
-)
+from vefl_sim.experiment.plugins import Unused, declaration, declared_results, is_part, kinds_of, load_part
 
-_UNUSED_BY_OWN_SCHEME = ("scheme.constrained", "scheme.rounds", "aggregation.weights_over")
-"""Keys that a user-defined scheme does not use, unless it declares `unused_keys` itself."""
 _UNUSED_WITHOUT_CONSTRAINTS = (
     *("vefl.method", "vefl.budget", "vefl.min_local_iterations", "vefl.upload_share", "vefl.upload_margin"),
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
@@ -30,18 +20,9 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (key, sentence) for each key that differs from its default although the experiment does not use it."""
     for cause, keys in unused_by_cause(e):
         for key in keys:
-            if _value(e, key) != _default(e, key):
-                remove = f"remove it (on the command line: --set {key}=)"
-                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
-
-
-def _remedy(cause: str, key: str) -> str:
-    """Which other kinds of a part use the key, for the end of a sentence; empty if the cause is something else."""
-    setting, _, name = cause.partition(" = ")
-    if setting not in FAMILIES or is_part(name.strip('"')):
-        return ""
-    users = [f'"{kind}"' for kind in FAMILIES[setting] if all(key not in keys for _, keys in _unused_by(setting, kind))]
-    return f", or set {setting} = {' or '.join(users[:3])}" if users and name not in users else ""
+            table, name = key.split(".")
+            if getattr(getattr(e, table), name) != _default(e, key):
+                yield key, f"{key} has no effect with {cause}: remove it (on the command line: --set {key}=)."
 
 
 def length_note(e: Experiment, settings: Sequence[str]) -> str:
@@ -82,9 +63,7 @@ def unused_environment(kind: str) -> Sequence[str]:
 
     They are not refused, because other schemes of the same environment use them.
     """
-    with errors_of_declarations("scheme.kind", kind):
-        keys: Sequence[str] = declaration("scheme.kind", kind, "unused_environment", ())
-        _require_known(keys)
+    keys: Sequence[str] = declaration("scheme.kind", kind, "unused_environment", ())
     return keys
 
 
@@ -96,10 +75,9 @@ def is_used(e: Experiment, key: str) -> bool:
 def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
-        with errors_of_declarations(key, name):
-            causes = [*_unused_by(key, name), *declaration(key, name, "unused_when", nothing)(e)]
-            for _, keys in causes:
-                _require_known(keys)
+        causes: list[Unused] = [*_unused_by(key, name), *declared_results(key, name, "unused_when", e)]
+        if unknown := [one for _, keys in causes for one in keys if not is_key(*one.partition(".")[::2])]:
+            raise ExperimentError(f'{key} = "{name}" declares as unused {unknown[0]!r}, which is not a key.')
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
@@ -126,32 +104,15 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
 
 
 def _unused_by(key: str, name: str) -> Iterator[Unused]:
-    """Yield the keys that a part declares as unused; a user-defined scheme that declares nothing does not use a few.
-
-    If such a scheme makes the next model itself (`aggregate_updates`), it does not use `aggregation.form` either.
-    """
+    """Yield the keys that a part declares as unused; a user-defined scheme that declares nothing does not use a few."""
     declared = declaration(key, name, "unused_keys", None)
     if declared is not None or key != "scheme.kind":
         yield f'{key} = "{name}"' + (", which declares it as unused" if is_part(name) else ""), declared or ()
         return
-    yield "a scheme of your own, which decides it itself", _UNUSED_BY_OWN_SCHEME
+    keys = ("scheme.constrained", "scheme.rounds", "aggregation.weights_over")
+    yield "a scheme of your own, which decides it itself", keys
     if getattr(load_part(key, name), "aggregate_updates", None) is not None:
         yield "a scheme of your own that has aggregate_updates and declares no unused_keys", ("aggregation.form",)
-
-
-def _require_known(keys: Iterable[str]) -> None:
-    """Raise an error if a part declares something as unused that is not a key."""
-    if isinstance(keys, str):
-        raise TypeError(f"{keys!r} is not a list of keys")
-    for key in keys:
-        table, _, name = key.partition(".")
-        if not is_key(table, name):
-            raise ValueError(f"{key!r} is not a key of an experiment")
-
-
-def _value(e: Experiment, key: str) -> Any:
-    table, name = key.split(".")
-    return getattr(getattr(e, table), name)
 
 
 def _default(e: Experiment, key: str) -> Any:

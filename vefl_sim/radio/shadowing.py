@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import Floats
-from vefl_sim.core.state import State, from_state, generator_state, restore_generator, state_of
+from vefl_sim.core.state import State, from_state, state_of
 from vefl_sim.experiment.experiment import RadioTable
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.uma import MAX_DISTANCE_M, los_probability, pathloss_db
@@ -125,11 +125,11 @@ class LargeScale:
 
     def state(self) -> State:
         """State for a checkpoint: the Gaussians of all vehicles, what is held, and the generator of the next ones."""
-        return {"rng": generator_state(self._rng), "track": state_of(self._track), "held": state_of(self._held)}
+        return {"rng": self._rng.bit_generator.state, "track": state_of(self._track), "held": state_of(self._held)}
 
     def restore(self, state: State) -> None:
         """Restore the Gaussians, what is held, and the generator from a checkpoint."""
-        restore_generator(self._rng, state["rng"])
+        self._rng.bit_generator.state = state["rng"]
         self._track, self._held = from_state(_Track, state["track"]), from_state(_Track, state["held"])
         self._loss_and_los = None
 

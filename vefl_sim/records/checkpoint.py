@@ -9,7 +9,6 @@ it is used.
 import errno
 import hashlib
 import json
-import re
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.core.arrays import add_array, open_npz, read_array
+import numpy as np
+from pydantic import TypeAdapter
+
+from vefl_sim.core.arrays import open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
 from vefl_sim.core.files import atomic_file, open_file, parse_json
 from vefl_sim.core.state import Arrays, State, pack, unpack
@@ -29,7 +31,6 @@ _FORMAT = 4
 _KEPT = 2
 _STATE, _DIGESTS = "state.json", "digests.json"
 _MAX_STATE_BYTES = 1 << 23  # a run of 3000 rounds with a checkpoint after each has 2 million
-_PART = re.compile(r"[a-z]+-\d{6,}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,10 @@ class Checkpoints:
         arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with atomic_file(self.file_of(checkpoint)) as partial:
-            with zipfile.ZipFile(partial, "w") as archive:
-                archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
-                for name, array in arrays.items():
-                    add_array(archive, name, array)
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is that of another argument
             with zipfile.ZipFile(partial, "a") as archive:
+                archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
                 digests = {member: _digest(archive, member) for member in archive.namelist()}
                 archive.writestr(_DIGESTS, json.dumps(digests))
         for old in self._newest_first()[_KEPT:]:
@@ -127,10 +127,9 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
             arrays = {name: read_array(archive, name) for name in names} if with_state else {}
             content["state"] = unpack(content["state"], arrays) if with_state else {}
-            for name, parts in content["tables"].items():
-                content["tables"][name] = [PartFile(**part) for part in parts]
-            checkpoint = Checkpoint(**content)
-            _require_types(checkpoint)
+            checkpoint = TypeAdapter(Checkpoint).validate_python(content)
+            if not are_figures(checkpoint.figures):
+                raise ValueError(f"its {_STATE} has figures of other types")
             if _name(checkpoint) != file.name:
                 raise ValueError(f"it is the one of round {checkpoint.round}")
             return checkpoint
@@ -153,12 +152,3 @@ def _json(archive: zipfile.ZipFile, member: str) -> Any:
 def _digest(archive: zipfile.ZipFile, member: str) -> str:
     with archive.open(member) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _require_types(checkpoint: Checkpoint) -> None:
-    """Refuse figures of other types, and part files outside the run."""
-    numbers = type(checkpoint.round) is type(checkpoint.time_ns) is int and type(checkpoint.wall_s) in (int, float)
-    if not numbers or not are_figures(checkpoint.figures):
-        raise ValueError(f"its {_STATE} has values of other types")
-    if other := next((file for file in checkpoint.files if not _PART.fullmatch(file)), None):
-        raise ValueError(f"it names a part file {other!r}")

@@ -32,14 +32,12 @@ CARD, CONFUSION, FOLDER = "model.json", "confusion.json", "models"
 _MAX_CLASSES = 256  # the matrix of more classes could not be read in one piece, and nobody looks at it
 _MAX_COUNT = 2**53  # whole numbers from here on are not exact in every reader of JSON
 T = TypeVar("T")
-Keep = int | Literal["best"] | None
-"""Value of `learning.keep_models`."""
 
 
 class ModelFiles:
     """Writes the models of one run. A resumed run writes the files after its checkpoint again, with the same bytes."""
 
-    def __init__(self, run: Path, keep: Keep, card: ModelCard) -> None:
+    def __init__(self, run: Path, keep: int | Literal["best"] | None, card: ModelCard) -> None:
         self._run, self._keep, self._card = run, keep, card
         self._best = -math.inf  # score of the best model so far
 

@@ -1,6 +1,6 @@
 """Records the events, rounds, positions and slots of a run as rows of tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vefl_sim.core.clock import SlotGrid, Timing, to_ns
 from vefl_sim.core.state import State, from_state, state_of
-from vefl_sim.core.tables import MemoryTable, data_frame, digest_of_tables
+from vefl_sim.core.tables import data_frame, digest_of_tables
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -23,7 +22,7 @@ from vefl_sim.protocol.mac import Burst
 from vefl_sim.protocol.messages import Decision, OrderOutcome, RoundReport, TrainOrder
 from vefl_sim.protocol.trace import Noted, Trace
 from vefl_sim.records.schemas import SCHEMAS
-from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, PartWriter
+from vefl_sim.records.table_parts import NOT_CONTENT, PartFile, TableParts
 from vefl_sim.schemes.observation import Observation, sojourn_ns
 
 if TYPE_CHECKING:
@@ -47,11 +46,7 @@ class Recorder:
             "outages": experiment.radio.csi_delay_slots > 0,
             "broadcasts": experiment.downlink.kind == "broadcast",
         }
-        names = [name for name in SCHEMAS if recorded.get(name, True)]
-        self._files = {name: PartWriter(directory, name) for name in names} if directory else {}
-        self._tables: Mapping[str, PartWriter | MemoryTable] = self._files or {
-            name: MemoryTable(SCHEMAS[name]) for name in names
-        }
+        self._tables = {name: TableParts(directory, name) for name in SCHEMAS if recorded.get(name, True)}
         self._mobility_every_ns, self._mobility_due_ns = to_ns(experiment.trace.mobility_every_s), 0
         self._bins = UploadBins(experiment.slots, lambda row: self._tables["uploads"].append(row))
         trace.on(Noted, lambda noted: self._tables["events"].append(event_row(noted)))
@@ -72,9 +67,17 @@ class Recorder:
             self._tables["mobility"].extend(vars(scene) | times)
 
     def _record_slots(self, burst: Burst) -> None:
-        """Record what each CV was allocated in the slots of a burst, or in every 100th slot."""
-        columns = _slot_columns(burst, self._slot_every)
-        if columns["slot"].size:
+        """Record what each CV with a pRB was allocated in the slots of a burst, or in every 100th slot."""
+        log, slots = burst.log, burst.first_slot + np.arange(burst.slots)
+        index, row = np.nonzero((log.prbs[: burst.slots] != 0) & (slots % self._slot_every == 0)[:, None])
+        gap = log.gap[index]
+        columns = {name: getattr(log, name)[index, row] for name in ("prbs", "power_w", "rate_bps", "bits_left")} | {
+            "slot": slots[index],
+            "cv": np.array([upload.cv for upload in burst.uploads])[row],
+            "gap": np.where(np.isnan(gap), None, gap),  # type: ignore[call-overload]  # an array of objects
+            "status": _STATUSES[log.outcome[index]],
+        }
+        if index.size:
             self._tables["slots"].extend(columns)
 
     def _record_round(self, report: RoundReport) -> None:
@@ -101,22 +104,17 @@ class Recorder:
 
     def commit(self) -> dict[str, list[PartFile]]:
         """Write all rows so far to disk; return the part files that hold them, by table."""
-        return {name: table.commit() for name, table in self._files.items()}
+        return {name: table.commit() for name, table in self._tables.items()}
 
     def compact(self, directory: Path) -> None:
         """At the end of the run: write one file per table."""
-        for table in self._files.values():
+        for table in self._tables.values():
             table.compact(directory)
-
-    def discard(self) -> None:
-        """Delete part files that are not complete; committed rows are kept."""
-        for table in self._files.values():
-            table.discard()
 
     def salvage(self, directory: Path) -> None:
         """Like `compact`, after an error: rows so far are written, and tables that cannot be completed are skipped."""
         self.close()
-        for table in self._files.values():
+        for table in self._tables.values():
             with suppress(Exception):  # the error that stopped the run is the one to report
                 table.compact(directory)
 
@@ -135,7 +133,7 @@ class Recorder:
 
     def continue_after(self, parts: dict[str, list[PartFile]]) -> None:
         """Append new rows after those in these part files, given by table."""
-        for name, table in self._files.items():
+        for name, table in self._tables.items():
             table.parts = [*parts[name]]
 
 
@@ -158,9 +156,7 @@ def _columns(event: events.TraceEvent) -> Row:
                 status = f"{plan.status}, dropped to a selection" if plan.dropped else plan.status
                 row |= {"reason": status, "cost": plan.cost}
             return row
-        case events.CvPassedOver():
-            return _of_decision(event.decision, event.row)
-        case events.CvIneligible():
+        case events.CvPassedOver() | events.CvIneligible():
             row = _of_decision(event.decision, event.row)
             return row | {"reason": event.decision.plan.ineligible.get(row["cv"])}
         case events.TrainingOrdered():
@@ -223,19 +219,6 @@ def _of_outcome(event: events.UploadReceived | events.UpdateLost) -> Row:
         energy_j=account.energy_j,
         cost=account.paid,
     )
-
-
-def _slot_columns(burst: Burst, every: int) -> dict[str, NDArray[Any]]:
-    """The columns of the `slots` rows of a burst: one row per CV with a pRB, in every slot that is recorded."""
-    log, slots = burst.log, burst.first_slot + np.arange(burst.slots)
-    index, row = np.nonzero((log.prbs[: burst.slots] != 0) & (slots % every == 0)[:, None])
-    gap = log.gap[index]
-    return {name: getattr(log, name)[index, row] for name in ("prbs", "power_w", "rate_bps", "bits_left")} | {
-        "slot": slots[index],
-        "cv": np.array([upload.cv for upload in burst.uploads])[row],
-        "gap": np.where(np.isnan(gap), None, gap),  # type: ignore[call-overload]  # an array of objects
-        "status": _STATUSES[log.outcome[index]],
-    }
 
 
 def round_row(report: RoundReport) -> Row:
@@ -322,18 +305,6 @@ class UploadBin:
     prbs: int = 0  # summed over these slots
     power_w: float = 0.0  # summed over these slots
 
-    def row(self, start_ns: int) -> dict[str, Any]:
-        """The row of the table; pRBs and power are means over the slots in which the CV had a pRB."""
-        return {
-            "time_ns": start_ns,
-            "cv": self.cv,
-            "slots": self.slots,
-            "prbs": self.prbs / self.slots if self.slots else 0.0,
-            "power_w": self.power_w / self.slots if self.slots else 0.0,
-            "bits": self.bits + (self.first_left - self.left),
-            "bits_left": self.left,
-        }
-
 
 class UploadBins:
     """The rows of `uploads`: sums of the slots of bursts by CV and bin, which do not depend on where bursts are cut."""
@@ -376,9 +347,11 @@ class UploadBins:
         sums.left = max(0.0, sums.left - bits)
 
     def close(self) -> None:
-        """Append the rows of the current bin, in the order of the CVs."""
-        for cv in sorted(self._open):
-            self._append(self._open[cv].row(self._number * BIN_NS))
+        """Append the rows of the current bin, in the order of the CVs; pRBs and power are means over their slots."""
+        for cv, sums in sorted(self._open.items()):
+            row = {"time_ns": self._number * BIN_NS, "cv": cv, "slots": sums.slots}
+            means = {"prbs": sums.prbs / max(sums.slots, 1), "power_w": sums.power_w / max(sums.slots, 1)}
+            self._append(row | means | {"bits": sums.bits + (sums.first_left - sums.left), "bits_left": sums.left})
         self._open.clear()
 
     def state(self) -> State:

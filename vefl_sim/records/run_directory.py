@@ -47,7 +47,6 @@ _ALL_FOLDERS = (*FOLDERS, "models", "traffic", "tensorboard")
 _INITIAL = ("experiment.toml", "resolved.toml", "versions.json")  # files that a run has from its beginning
 _RESULTS = ("summary.json", "confusion.json", "model.npz", "model.json", "DONE", "FAILED")
 _FILES = (*_INITIAL, *_RESULTS, *LOCK_FILES)
-_MAX_CHARACTERS = 200  # of a cell in a notebook
 _FIX = "restore it, or run the experiment again with --fresh"
 
 
@@ -89,7 +88,7 @@ class Run(MainTables):
         losses = {
             "summary.json": f"{self.path / 'DONE'} is missing, although the run has its summary: restore it",
             "checkpoints/*.npz": f"all files in {checkpoints} are damaged: restore them",
-            "parts/*-000002.parquet": f"the files in {checkpoints} are missing: restore them",
+            "parts/rounds-000002.parquet": f"the files in {checkpoints} are missing: restore them",
         }
         return next((loss for files, loss in losses.items() if any(self.path.glob(files))), None)
 
@@ -115,7 +114,7 @@ class Run(MainTables):
             cells |= _cells(self.experiment, self.summary)
         except (VeflError, OSError, OverflowError) as error:
             cells["problem"] = first_line(error)
-        shown = {name: printable(text[:_MAX_CHARACTERS]) for name, text in cells.items()}
+        shown = {name: printable(text) for name, text in cells.items()}
         with pd.option_context("display.max_colwidth", None):
             return pd.DataFrame([shown]).to_html(index=False)  # it escapes what comes from the run directory
 

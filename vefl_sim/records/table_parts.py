@@ -1,4 +1,4 @@
-"""The files of a run's tables: one part file per table and checkpoint, merged at the end into one file per table.
+"""The files of a run's tables: part files per table and checkpoint, merged at the end into one file per table.
 
 A Parquet file without its footer is unreadable, so rows that must survive a crash are in closed files. A checkpoint
 lists the part files that belong to it; rows in other files are of rounds that will be simulated again.
@@ -9,20 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
-from numpy.typing import NDArray
+from pydantic import Field
 
-from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.core.files import atomic_file, open_file
 from vefl_sim.core.parquet import ParquetFile
-from vefl_sim.core.tables import ROWS_PER_GROUP, TableWriter, arrow_schema, content_digest, parquet_writer, read_table
+from vefl_sim.core.tables import ROWS_PER_GROUP, RowBuffer, arrow_schema, content_digest, data_frame, parquet_writer
 from vefl_sim.records.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_GROUPS = 50  # of a table that are kept in memory until a checkpoint
 NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 
 
@@ -30,7 +31,7 @@ NOT_CONTENT = {"timings"}  # wall-clock figures differ from run to run
 class PartFile:
     """A closed file with some rows of a table, its size and its digest."""
 
-    file: str
+    file: Annotated[str, Field(pattern=r"^[a-z]+-\d{6,}\.parquet$")]  # of one in the folder `parts`, nowhere else
     bytes: int
     sha256: str
 
@@ -52,70 +53,62 @@ class PartFile:
             return f"{path} cannot be read ({error.strerror})"
 
 
-class PartWriter:
-    """Writes one table as a series of part files."""
+class TableParts(RowBuffer):
+    """One table of a run: part files with the rows up to a checkpoint, and those since then in memory.
 
-    def __init__(self, directory: Path, table: str) -> None:
-        self._directory, self._table, self._schema = directory, table, arrow_schema(SCHEMAS[table])
-        self.parts: list[PartFile] = []  # closed files; a resumed run continues after them
-        self._open: TableWriter | None = None
+    Without a directory, all rows are in memory.
+    """
 
-    def append(self, row: dict[str, Any]) -> None:
-        """Add one row; missing columns are null."""
-        self._opened().append(row)
-
-    def extend(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows, given as all columns of the table, each of the same length."""
-        self._opened().extend(columns)
+    def __init__(self, directory: Path | None, table: str) -> None:
+        super().__init__(SCHEMAS[table])
+        self._directory, self._table = directory, table
+        self.parts: list[PartFile] = []  # a resumed run continues after them
+        self._groups: list[pa.Table] = []  # that are in no part file yet
 
     def commit(self) -> list[PartFile]:
-        """Close the part file of the rows since the last call; return all part files, at least one."""
-        if self._open or not self.parts:
-            writer = self._opened()
-            writer.close()
-            self.parts.append(PartFile.of(writer.path))
-            self._open = None
+        """Write the rows since the last call to a part file; return all part files, at least one."""
+        self._flush(1)
+        if self._directory and (self._groups or not self.parts):
+            path = self._directory / f"{self._table}-{len(self.parts) + 1:06d}.parquet"
+            self._write_file(path, self._groups)
+            self.parts.append(PartFile.of(path))
+            self._groups.clear()
         return [*self.parts]
 
     def table(self) -> pa.Table:
         """All rows so far."""
-        self.commit()
-        return pa.concat_tables([self._schema.empty_table(), *self._groups()])
-
-    def discard(self) -> None:
-        """Delete the rows since the last commit."""
-        if self._open:
-            self._open.discard()
-            self._open = None
+        self._flush(1)
+        return pa.concat_tables([self.schema.empty_table(), *self._committed(), *self._groups])
 
     def compact(self, directory: Path) -> None:
         """Write all rows to one file, in row groups whose size does not depend on the part files."""
         self.commit()
-        target = directory / f"{self._table}.parquet"
-        with atomic_file(target) as partial, parquet_writer(partial, self._schema) as writer:
-            for group in self._groups():
-                writer.write_table(group)
+        self._write_file(directory / f"{self._table}.parquet", self._regrouped())
 
-    def _opened(self) -> TableWriter:
-        if self._open is None:
-            path = self._directory / f"{self._table}-{len(self.parts) + 1:06d}.parquet"
-            if path.exists():
-                raise RunFailed(
-                    f"{path} holds rows of no checkpoint: copy it if you need it, because resuming the run deletes it."
-                )
-            self._open = TableWriter(path, SCHEMAS[self._table])
-        return self._open
+    def _committed(self) -> Iterable[pa.Table]:
+        if self._directory:
+            for part in self.parts:
+                yield from ParquetFile(self._directory / part.file).rows()
 
-    def _groups(self) -> Iterable[Any]:
-        pending = self._schema.empty_table()
-        for path in (self._directory / part.file for part in self.parts):
-            for rows in ParquetFile(path).rows():
-                pending = pa.concat_tables([pending, rows])
-                while pending.num_rows >= ROWS_PER_GROUP:
-                    yield pending.slice(0, ROWS_PER_GROUP).combine_chunks()
-                    pending = pending.slice(ROWS_PER_GROUP)
+    def _regrouped(self) -> Iterable[pa.Table]:
+        pending = self.schema.empty_table()
+        for rows in self._committed():
+            pending = pa.concat_tables([pending, rows])
+            while pending.num_rows >= ROWS_PER_GROUP:
+                yield pending.slice(0, ROWS_PER_GROUP).combine_chunks()
+                pending = pending.slice(ROWS_PER_GROUP)
         if pending.num_rows:
             yield pending.combine_chunks()
+
+    def _write_file(self, path: Path, groups: Iterable[pa.Table]) -> None:
+        with atomic_file(path) as partial, parquet_writer(partial, self.schema) as writer:
+            for group in groups:
+                writer.write_table(group)
+
+    def _write(self, group: pa.Table) -> None:
+        self._groups.append(group)
+        if len(self._groups) == _MOST_GROUPS:
+            self.commit()
 
 
 def remove_other_files(directory: Path, kept: Sequence[str]) -> None:
@@ -143,11 +136,9 @@ def table_digests(run: Path) -> dict[str, str]:
 
 def read_rows(files: Sequence[Path]) -> "pd.DataFrame":
     """Read the rows of files of one table into one data frame, in this order."""
-    import pandas as pd  # slow to import, and not needed to list runs
-
-    schema = SCHEMAS[files[0].stem.partition("-")[0]]  # of events.parquet, or of events-000001.parquet of a checkpoint
+    schema = arrow_schema(SCHEMAS[files[0].stem.partition("-")[0]])  # of events.parquet, or of events-000001.parquet
     try:
-        return pd.concat([read_table(file, schema) for file in files], ignore_index=True)
+        return data_frame(pa.concat_tables([ParquetFile(file).read(schema) for file in files]))
     except BadInput as error:
         raise RunNotFound(error.problems) from None
 

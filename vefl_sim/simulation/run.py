@@ -297,7 +297,6 @@ class _Session:
                 if self._stop.made or self._is_due():
                     self._save()
                 if self._stop.made:
-                    self._recorder.discard()
                     return False
             self._tell_reports()
             self.simulation.close()
