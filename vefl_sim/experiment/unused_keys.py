@@ -6,6 +6,7 @@ from typing import Any
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, declaration, declared_results, is_part, kinds_of, load_part
 
 _UNUSED_WITHOUT_CONSTRAINTS = (
@@ -22,7 +23,17 @@ def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
         for key in keys:
             table, name = key.split(".")
             if getattr(getattr(e, table), name) != _default(e, key):
-                yield key, f"{key} has no effect with {cause}: remove it (on the command line: --set {key}=)."
+                remove = f"remove it (on the command line: --set {key}=)"
+                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
+
+
+def _remedy(cause: str, key: str) -> str:
+    """Which other kinds of a part use the key, for the end of a sentence; empty if the cause is something else."""
+    setting, _, name = cause.partition(" = ")
+    if setting not in FAMILIES or is_part(name.strip('"')):
+        return ""
+    users = [f'"{kind}"' for kind in FAMILIES[setting] if all(key not in keys for _, keys in _unused_by(setting, kind))]
+    return f", or set {setting} = {' or '.join(users[:3])}" if users and name not in users else ""
 
 
 def length_note(e: Experiment, settings: Sequence[str]) -> str:

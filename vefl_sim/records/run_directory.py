@@ -47,6 +47,7 @@ _ALL_FOLDERS = (*FOLDERS, "models", "traffic", "tensorboard")
 _INITIAL = ("experiment.toml", "resolved.toml", "versions.json")  # files that a run has from its beginning
 _RESULTS = ("summary.json", "confusion.json", "model.npz", "model.json", "DONE", "FAILED")
 _FILES = (*_INITIAL, *_RESULTS, *LOCK_FILES)
+_MAX_CHARACTERS = 200  # of a cell in a notebook
 _FIX = "restore it, or run the experiment again with --fresh"
 
 
@@ -114,7 +115,7 @@ class Run(MainTables):
             cells |= _cells(self.experiment, self.summary)
         except (VeflError, OSError, OverflowError) as error:
             cells["problem"] = first_line(error)
-        shown = {name: printable(text) for name, text in cells.items()}
+        shown = {name: printable(text[:_MAX_CHARACTERS]) for name, text in cells.items()}
         with pd.option_context("display.max_colwidth", None):
             return pd.DataFrame([shown]).to_html(index=False)  # it escapes what comes from the run directory
 
