@@ -42,6 +42,11 @@ def explain_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not path.parent.exists():
+            raise CannotWrite(
+                f"{path} cannot be written, because {path.parent} no longer exists: somebody has deleted or moved it; "
+                "move it back and resume the run, or run the experiment again."
+            ) from error
         reason = os.strerror(error.errno) if error.errno else error
         raise CannotWrite(
             f"{error.filename or path} cannot be written ({reason}): free disk space or grant write permission; files "
