@@ -6,7 +6,8 @@ import pytest
 
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
-from vefl_sim.sweep.results.keys import flat, key_digest, keys_of, matches, matches_network, toml_of
+from vefl_sim.sweep.points import flat
+from vefl_sim.sweep.results.keys import key_digest, keys_of, matches, matches_network, toml_of
 
 
 def experiment(**tables: dict[str, object]) -> Experiment:

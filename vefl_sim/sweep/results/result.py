@@ -30,7 +30,8 @@ from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.learning.metric import Metric, metric_of
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.keys import flat, key_digest
+from vefl_sim.sweep.points import flat
+from vefl_sim.sweep.results.keys import key_digest
 
 MeasuredFrom = Literal["run", "result"]
 SUFFIX = ".json.xz"
@@ -63,12 +64,6 @@ class _Rounds(_Strict):
     energy_j: list[_Amount]
     accuracy: list[_Fraction | None]
     loss: list[_OptionalFloat]
-
-    @model_validator(mode="after")
-    def _check_lengths(self) -> "_Rounds":
-        if len({len(getattr(self, name)) for name in _COLUMNS}) != 1:
-            raise ValueError("the columns are not equally long")
-        return self
 
 
 _COLUMNS = tuple(_Rounds.model_fields)
@@ -189,14 +184,13 @@ class Result:
     @property
     def learns(self) -> bool:
         """Whether the result contains accuracies or losses."""
-        stored = self.file.rounds
-        return any(value is not None for value in (*stored.accuracy, *stored.loss))
+        return bool(self.rounds[["accuracy", "loss"]].notna().any(axis=None))
 
     @property
     def metric(self) -> Metric:
         """The metric of the run."""
-        has_accuracy = any(value is not None for value in self.file.rounds.accuracy)
-        return metric_of(str(self.keys.get("learning.loss", "cross-entropy")), has_accuracy=has_accuracy)
+        loss = str(self.keys.get("learning.loss", "cross-entropy"))
+        return metric_of(loss, has_accuracy=bool(self.rounds["accuracy"].notna().any()))
 
     def without_learning(self) -> "Result":
         """The result without accuracies and losses."""
@@ -207,10 +201,9 @@ class Result:
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """One row per round: the stored columns, and those computed from them."""
-        stored = self.file.rounds
-        optional = {name: pd.array(getattr(stored, name), dtype="Float64") for name in ("p_suc", "accuracy", "loss")}
-        columns = {name: optional.get(name, np.asarray(getattr(stored, name))) for name in _COLUMNS}
-        table = pd.DataFrame({"round": np.arange(1, len(stored.end_ns) + 1), **columns})
+        table = pd.DataFrame(self.file.rounds.model_dump())
+        table = table.astype(dict.fromkeys(("p_suc", "accuracy", "loss"), "Float64"))
+        table.insert(0, "round", np.arange(1, len(table) + 1))
         ineligible = table["in_coverage"] - table["eligible"]
         counted = table["ordered"] + ineligible
         fractions = (table["p_suc"].fillna(0.0) * table["ordered"] / counted.where(counted > 0)).astype("Float64")
@@ -273,7 +266,7 @@ def read_result(path: Path) -> Result:
     """Read a result file; raises BadInput with one sentence about what is wrong with it."""
     try:
         result = Result(_File.model_validate(json.loads(_unpacked(path))), path)
-        _ = result.keys
+        _ = result.keys, result.rounds  # TOML that cannot be parsed, and columns of different lengths, are errors
         return result
     except ValidationError as error:
         first = error.errors()[0]
@@ -284,9 +277,8 @@ def read_result(path: Path) -> Result:
 
 
 def _unpacked(path: Path) -> bytes:
-    packed = read_file(path, _MAX_PACKED_BYTES)
     decompressor = lzma.LZMADecompressor(memlimit=200_000_000)
-    text = decompressor.decompress(packed, max_length=_MAX_BYTES)
+    text = decompressor.decompress(read_file(path, _MAX_PACKED_BYTES), max_length=_MAX_BYTES)
     if not decompressor.eof:
         raise ValueError("it is cut off, or too large")
     return text
