@@ -12,19 +12,7 @@ import typer
 from vefl_sim.cli.create import map_, new
 from vefl_sim.cli.data import data
 from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
-from vefl_sim.cli.sweep import (
-    DryRun,
-    Out,
-    Quiet,
-    Seeds,
-    Settings,
-    SweepOptions,
-    Watch,
-    compare,
-    figure,
-    read_watched,
-    sweep,
-)
+from vefl_sim.cli.sweep import DryRun, Out, Quiet, Seeds, Settings, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
@@ -94,14 +82,12 @@ def run(
 
         file = compared_with_itself(file)
     if "compare" in file.tables and "sweep" not in file.tables:
-        from vefl_sim.cli.progress import showing_steps
+        from vefl_sim.cli.progress import PipedConsole, showing_steps
         from vefl_sim.sweep.points import load_sweep, parse_seeds
 
-        chosen = None if seeds is None else parse_seeds(seeds)
-        options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
         with showing_steps(quiet):
-            loaded_sweep = load_sweep(file, settings or (), chosen)
-        compare(loaded_sweep, options)
+            variants = load_sweep(file, settings or (), None if seeds is None else parse_seeds(seeds))
+        compare(variants, settings or (), out, PipedConsole(quiet=quiet), dry_run=dry_run, fresh=fresh)
         return
     loaded = load(file, settings or ())
     if not quiet and (note := length_note(loaded, settings or ())):

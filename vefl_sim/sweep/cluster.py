@@ -26,12 +26,13 @@ _NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "dis
 
 def connect(on: str, workers: int, out: Path) -> "ClusterPool":
     """Connect to the cluster that `--on` names. Each job checks whether its worker has this vefl_sim and sees `out`."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
     try:
         import distributed
-    except ModuleNotFoundError:
-        raise BadInput(f"--on {on} needs Dask: pip install 'vefl_sim[cluster]'.") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
-    cluster = _local_cluster(workers) if on == LOCAL else None
+
+        cluster = _local_cluster(workers) if on == LOCAL else None
+    except ImportError as error:  # of Dask, or of what makes certificates
+        raise BadInput(f"--on {on} needs Dask ({first_line(error)}): pip install 'vefl_sim[cluster]'.") from None
     try:
         client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except Exception as error:  # what answers may be anything, for example a web server
@@ -51,10 +52,7 @@ def _local_cluster(workers: int) -> Any:
     from distributed import LocalCluster
     from distributed.security import Security
 
-    try:
-        certificates = Security.temporary()  # type: ignore[no-untyped-call]
-    except ImportError:
-        raise BadInput(f"--on {LOCAL} needs certificates: pip install cryptography, or vefl_sim[cluster].") from None
+    certificates = Security.temporary()  # type: ignore[no-untyped-call]
     is_main = threading.current_thread() is threading.main_thread()
     # Its processes ignore Ctrl-C, because this process handles it and lets the points save first.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None

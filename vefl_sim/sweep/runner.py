@@ -159,11 +159,10 @@ class Tasks:
     def require_done(self) -> None:
         """Raise RunFailed with the errors of the points that failed, if there are any."""
         if failed := [task for task in self if task.entry.status != "done"]:
-            failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN])
-            more = f"\n  … and {len(failed) - _MOST_SHOWN} more, see the index" if len(failed) > _MOST_SHOWN else ""
-            raise RunFailed(
-                f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:{failures}{more}"
-            )
+            lines = [f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:"]
+            lines += [f"  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN]]
+            lines += [f"  … and {len(failed) - _MOST_SHOWN} more, see the index"] * (len(failed) > _MOST_SHOWN)
+            raise RunFailed("\n".join(lines))
 
     def write_indexes(self) -> None:
         """Write the index of each sweep."""
@@ -339,9 +338,7 @@ def _require_importable(point: Point) -> None:
     watchers = [("run.watch", name) for name in point.experiment.run.watch or ()]
     for key, name in (*part_names(point.experiment), *watchers):
         if name.startswith("__main__:"):
-            raise BadInput(
-                f'{key} = "{name}" is in the script, but points are run by other processes: move the part '
-                f"to a module of its own."
-            )
+            problem = "is in the script, which the processes of points cannot import: move the part to a module."
+            raise BadInput(f'{key} = "{name}" {problem}')
     for _, name in watchers:
         require_watcher(name)
