@@ -129,7 +129,6 @@ def test_given_seeds_and_settings_override(tmp_path: Path) -> None:
         ("[sweep]\nradio.prbs = [6, 6]\n", "sweep: radio.prbs = 6 appears twice"),
         ("[sweep]\nradio.prbs = [6, 300]\n", "sweep, radio.prbs = 300: radio.prbs = 300: it must be at most 275."),
         ("[sweep]\nrun.seed = [1, 2]\n", "sweep.run.seed: it cannot be swept: write the repeats as sweep.seeds"),
-        ("[sweep]\nseeds = []\n", "sweep.seeds: the list is empty"),
         ("[sweep]\n[[sweep.zip]]\nradio.prbs = [6]\nvefl.budget = [1, 2]\n", "radio.prbs has 1, vefl.budget has 2"),
         ("[sweep]\nzip = 3\n", "sweep.zip must be written as tables"),
         ("[sweep]\n[[sweep.zip]]\n", "a table is empty"),
@@ -137,6 +136,12 @@ def test_given_seeds_and_settings_override(tmp_path: Path) -> None:
         ("[sweep]\nroads.green_s = [9.0, 8.0]\n[roads]\nsignals = 'none'\n", "roads.green_s has no effect with"),
         ("[sweep]\nradio.prbs = [6]\n[[compare]]\nlabel = 'A'\nradio.prbs = 7\n", "'A': radio.prbs is also swept"),
         ("", "has no [sweep]: add one"),
+        ("[[compare]]\nscheme = { kind = 'fdpc' }\n", "needs a label, for example"),
+        ("[[compare]]\nlabel = 'a'\n[[compare]]\nlabel = 'a'\n", "compare: 'a' appears twice"),
+        ("[compare]\nlabel = 'a'\n", "compare must be written as tables"),
+        ("[[compare]]\nlabel = 'a'\nscheme = 3\n", "compare, 'a': scheme must be a table"),
+        ("[[compare]]\nlabel = 'a'\nradio = { prbs = 0 }\n", "compare, 'a': radio.prbs = 0: it must be at least 1"),
+        ("[[compare]]\nlabel = 'a'\nroads = { signals = 'none', green_s = 9.0 }\n", "compare, 'a': roads.green_s has"),
         ("[sweep]\nvefl.budget = " + str([*range(101)]) + "\nsla.cpu_capacitance = " + str([*range(1000)]), "101000"),
     ],
 )  # fmt: skip
@@ -145,29 +150,19 @@ def test_bad_sweeps_get_one_sentence(tmp_path: Path, text: str, message: str) ->
 
 
 @pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("[]", "empty"),
-        ("3", "a list of whole numbers"),
-        ("[1, true]", "a list of whole numbers"),
-        ("[1, 2, 1]", "1 appears twice"),
-        ("[1, -2]", "-2 is not"),
-        ("[9223372036854775807, 9223372036854775808]", "9223372036854775808 is not"),
-    ],
-)
-def test_bad_seeds_get_one_sentence(written: str, message: str, tmp_path: Path) -> None:
-    assert message in problem(tmp_path, TWO, top=f"seeds = {written}\n").removeprefix("seeds: ")
-
-
-@pytest.mark.parametrize(
     ("top", "text", "setting", "given", "message"),
     [
         ("", "[sweep]\nradio.prbs = [6]\n", "radio.prbs=7", None, "--set radio.prbs has no effect"),
+        ("", OWN, "run.seed=3", None, "--set run.seed has no effect: every [[compare]]"),
         ("seeds = [1]\n", TWO, "run.seed=3", None, "--set run.seed and a list of seeds exclude each other"),
         ("", TWO, " run.seed = 3", [1, 2], "--set run.seed and a list of seeds exclude each other"),
         ("seeds = [1]\n", f"seed = 3\n{TWO}", "", None, "run.seed and a list of seeds exclude"),
         ("seeds = [1]\n", OWN, "", None, "compare, 'a': run.seed and a list of seeds exclude"),
         ("", OWN, "", [1, 2], "compare, 'a': run.seed and a list of seeds exclude"),
+        ("seeds = []\n", TWO, "", None, "the list is empty"),
+        ("seeds = 3\n", TWO, "", None, "a list of whole numbers"),
+        ("seeds = [1, true]\n", TWO, "", None, "a list of whole numbers"),
+        ("seeds = [1, -2]\n", TWO, "", None, "-2 is not"),
         ("", f"seeds = [1, 2]\n{TWO}", "", None, "seeds is in [run]: move it to the top"),
         ("", f"{TWO}seeds = [1]\n", "", None, "seeds is in the [[compare]] of 'b'"),
     ],
@@ -182,6 +177,7 @@ def test_other_commands_point_to_sweep(tmp_path: Path) -> None:
     for text, message in (
         (BASE + "[sweep]\nseeds = [1]\n", "run it with: python -m vefl_sim sweep"),
         ("seeds = [1, 2]\n" + BASE, r"seeds is for files with \[\[compare\]\].*write run\.seed"),
+        (BASE + TWO, "compares several experiments, and this needs one"),
     ):
         (tmp_path / "s.toml").write_text(text)
         with pytest.raises(ExperimentError, match=message):
