@@ -43,27 +43,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     pages = [*site.rglob("*.html")]
     assert len(pages) > 30
-    assert not [(page.name, address) for page in pages for address in _addresses(page) if _is_elsewhere(address)]
+    assert not [(page.name, address) for page in pages for address in _foreign(page)]
     styles = [(file.name, file.read_text()) for file in site.rglob("*.css")]
     assert not [name for name, text in styles if re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", text)]
 
 
-def _addresses(page: Path) -> list[str]:
-    """What a browser loads when it shows the page."""
+def _foreign(page: Path) -> list[str]:
+    """What a browser loads from elsewhere when it shows the page."""
     found: list[str] = []
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
             address = dict(attributes).get(_LOADED.get(tag, ""))
-            if address and not (tag == "link" and dict(attributes).get("rel") == "canonical"):
+            if (
+                address
+                and re.match(r"(https?:)?//", address)
+                and not (tag == "link" and dict(attributes).get("rel") == "canonical")
+            ):
                 found.append(address)
 
     Reader().feed(page.read_text())
     return found
-
-
-def _is_elsewhere(address: str) -> bool:
-    return re.match(r"(https?:)?//", address) is not None
 
 
 @pytest.fixture(scope="module")

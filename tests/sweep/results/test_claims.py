@@ -1,7 +1,6 @@
 """The rules by which statements of the paper are judged, on made-up results: each verdict can come out."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
