@@ -121,7 +121,7 @@ def test_remaining_time(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tasks.left_s() == short.wall_time_s + long.wall_time_s + middle.wall_time_s
     tasks.workers = 3
     assert tasks.left_s() == long.wall_time_s
-    short.entry.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0  # of an earlier session
+    short.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0  # of an earlier session
     monkeypatch.setattr("vefl_sim.core.memory.cores", lambda: 2)
     monkeypatch.setattr("os.getloadavg", lambda: (6.0, 6.0, 6.0))  # of other processes
     tasks.slowdown = slowdown(2)

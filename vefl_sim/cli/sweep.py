@@ -133,7 +133,7 @@ def run_sweeps(
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
     if dry_run:
         for task in tasks:
-            console.show(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+            console.show(f"{task.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
         tasks.try_again()
         console.show(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
         return
