@@ -69,13 +69,6 @@ def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None
     assert set().union(*above) == _PRESENTATION | {"gym"}  # which has a scheme, so it can change a result
 
 
-def test_scripts_of_the_page_have_readable_lines() -> None:
-    assets = [*(ROOT / "vefl_sim/analysis/report/assets").iterdir()]
-    assert {file.suffix for file in assets} == {".html", ".css", ".js"}
-    scripts = [line for file in assets if file.suffix == ".js" for line in file.read_text().splitlines()]
-    assert max(map(len, scripts)) <= 120
-
-
 def test_names_of_test_files_are_unique() -> None:
     """Otherwise pytest cannot collect them together, which a test of one folder does not show."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]

@@ -80,6 +80,7 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
         (["cars.toml", "--set", "mobility.kind=failing_part:Failing"], ["ZeroDivisionError"]),
         (["cars.toml", "--set", "model.factory=numpy:sin"], ["cannot be prepared"]),
         (["trace", "."], ["not a run directory"]),
+        (["cars.toml", "--set", "data.kind=mnist", "--set", "data.dir=."], ["train-images-idx3-ubyte.gz is not in ."]),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:

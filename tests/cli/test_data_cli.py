@@ -101,16 +101,6 @@ def test_training_on_data_from_files(tmp_path: Path) -> None:
     assert run.rounds["accuracy"].isin([0.0, 0.5, 1.0]).all()  # of two test images
 
 
-def test_damaged_data_are_one_sentence_and_exit_2(toml: Path) -> None:
-    images = toml.parent / "mnist" / "train-images-idx3-ubyte.gz"
-    images.write_bytes(images.read_bytes()[:50])
-    code, _, err = vefl_sim(toml, "--out", toml.parent / "runs")
-    [line] = err.splitlines()
-    assert code == 2
-    assert line.startswith(f"error: {images} cannot be read")
-    assert not (toml.parent / "runs").exists()
-
-
 def test_show_counts_and_draws(toml: Path) -> None:
     picture = toml.parent / "split.png"
     code, out, _ = vefl_sim("data", "show", toml, "--set", "data.partition=iid", "--out", picture.with_suffix(""))

@@ -1,6 +1,5 @@
 """The documentation site: every page is in the navigation, links lead somewhere, nothing is asked of the network."""
 
-import json
 import re
 import subprocess
 import sys
@@ -73,19 +72,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tests.analysis.report.browsing import started
 
     yield from started(tmp_path_factory.mktemp("profile"))
-
-
-@pytest.mark.slow
-def test_search_works_without_a_server(site: Path, browser: Any) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser.get((site / "search.html").as_uri() + "?q=sojourn+bound")
-    found = "return [...document.querySelectorAll('ul.search a')].some(a => a.href.includes('docs/mobility.html'))"
-    WebDriverWait(browser, 30).until(lambda page: page.execute_script(found))  # results appear one after the other
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-    assert any(address.endswith("search.html?q=sojourn+bound") for address in sent)
-    assert not [address for address in sent if address.startswith(("http", "ws"))]  # the browser has pages of its own
 
 
 @pytest.mark.slow

@@ -210,23 +210,17 @@ def test_what_does_not_suit_is_refused_before_anything_is_run(
 
 def run(accuracies: list[float | None], cost: float) -> Run:
     """The part of a run that a comparison reads; all rounds cost the same."""
-    last = accuracies[-1]
-    rounds = pd.DataFrame({"round": range(1, len(accuracies) + 1), "cost": cost, "ordered": 4, "delivered": 3})
-    return cast(
-        Run,
-        SimpleNamespace(
-            path=Path("somewhere"),
-            rounds=rounds.assign(energy_j=7.0, accuracy=pd.array(accuracies, dtype="Float64")).assign(
-                loss=lambda table: 2.0 - table["accuracy"]
-            ),
-            experiment=SimpleNamespace(learning=SimpleNamespace(loss="cross-entropy", kind="jax")),
-            vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
-            summary={
-                **{"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0},
-                **{"updates_ordered": 4 * len(accuracies), "rounds": len(accuracies)},
-            },
-        ),
+    last, each = accuracies[-1], {"cost": cost, "ordered": 4, "delivered": 3, "energy_j": 7.0}
+    rounds = pd.DataFrame({"round": range(1, len(accuracies) + 1), "accuracy": pd.array(accuracies, dtype="Float64")})
+    summary = {"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0, "rounds": len(rounds)}
+    made = SimpleNamespace(
+        path=Path("somewhere"),
+        rounds=rounds.assign(**each),
+        experiment=SimpleNamespace(learning=SimpleNamespace(loss="cross-entropy", kind="jax")),
+        vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
+        summary=summary | {"updates_ordered": 4 * len(rounds)},
     )
+    return cast(Run, made)
 
 
 def invented(folder: Path, **variants: list[Run]) -> Comparison:
@@ -248,20 +242,6 @@ def test_lines_of_several_seeds_have_intervals_and_differences(tmp_path: Path) -
         "second", "+0.1100", "±0.0248*", "+0.0000", "±0.0000", "-3.3", "±14.3", "+0.0", "±0.0",
     ]  # fmt: skip
     assert max(map(len, lines)) < 120
-
-
-@pytest.mark.parametrize(
-    ("energies_j", "unit", "shown"), [((5.2, 0.031), "J", ["5.200", "0.031"]), ((0.002, 0.004), "mJ", ["2.0", "4.0"])]
-)
-def test_small_energies_are_not_zero(
-    tmp_path: Path, energies_j: tuple[float, float], unit: str, shown: list[str]
-) -> None:
-    runs = [run([None], 100.0), run([None], 100.0)]
-    for one, energy_j in zip(runs, energies_j, strict=True):
-        one.rounds["energy_j"] = energy_j
-    lines = [*comparison_lines(invented(tmp_path, first=[runs[0]] * 2, second=[runs[1]] * 2))]
-    assert [line.split()[6] for line in lines[2:5]] == [unit, *shown]
-    assert not any("accuracy" in line or "nan" in line for line in lines)  # nothing was learnt
 
 
 def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
