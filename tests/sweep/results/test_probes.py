@@ -9,12 +9,12 @@ import pytest
 import vefl_sim
 from tests.mobility.recorded.recordings import own_table
 from tests.sweep.conftest import run_here
+from tests.sweep.results.stored import paper_module
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.toml import validated, with_settings
 from vefl_sim.experiment.unused_keys import unused_keys
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import Point, load_sweep
-from vefl_sim.sweep.results.collector import ResultCollector, require_unchanged
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import (
     Probes,
@@ -174,8 +174,9 @@ def test_the_code_gives_the_results_that_are_stored_for_the_paper(
     (tmp_path / "probes.json").write_bytes((results / "probes.json").read_bytes())
     stored = Probes.in_folder(results).probes
     points = [Point(None, {}, probe_experiment(probe.keys)) for probe in stored]
-    monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
-    require_unchanged(ResultCollector(Store(tmp_path), tmp_path / "runs", print).probe(points))
+    collector = paper_module("collector")
+    monkeypatch.setattr(collector, "run_in_process", run_here)
+    collector.require_unchanged(collector.ResultCollector(Store(tmp_path), tmp_path / "runs", print).probe(points))
 
 
 @pytest.mark.slow

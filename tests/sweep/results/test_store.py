@@ -10,16 +10,17 @@ import pytest
 
 import vefl_sim
 from tests.learning.datasets.files import write_mnist
-from tests.sweep.results.stored import TINY, measurements, origin, store_result
+from tests.sweep.results.stored import TINY, measurements, origin, paper_module, store_result
 from vefl_sim.core.errors import BadInput
 from vefl_sim.records.identity import Identity, recorded_versions
 from vefl_sim.records.run_directory import Run, create_run
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.collector import ResultCollector, add_runs
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import Generations, Probe, Probes, probe_keys, source_digest, toml_of
 from vefl_sim.sweep.results.result import Result, RunMeasurements, result_from, write_result
 from vefl_sim.sweep.results.store import Store, runs_in
+
+collector = paper_module("collector")
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def test_of_two_runs_of_a_point_the_later_one_is_stored(folder: Folder, done: Ru
         os.utime(run.path / "DONE", (number, number))
         file = run.path / "versions.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"vefl_sim source": f"{number}"}))
-    assert add_runs(Store(folder.results), reversed(runs), folder.sweep.points, print) == 2
+    assert collector.add_runs(Store(folder.results), reversed(runs), folder.sweep.points, print) == 2
     assert folder.found(folder.sweep.points[0]).file.source == source_digest(recorded_versions(runs[1].path))
 
 
@@ -113,7 +114,7 @@ def test_a_run_with_an_incomplete_public_data_set_is_not_stored(tmp_path: Path) 
     with pytest.raises(BadInput, match="does not hold all of mnist"):
         Store(tmp_path / "results").add(run)
     with pytest.raises(BadInput, match="does not hold all of mnist"):
-        ResultCollector(Store(tmp_path / "results"), tmp_path / "runs", print).collect([point], 1)
+        collector.ResultCollector(Store(tmp_path / "results"), tmp_path / "runs", print).collect([point], 1)
 
 
 def test_a_result_with_learning_is_found_for_a_point_without_and_loses_its_accuracies(folder: Folder) -> None:
@@ -198,6 +199,6 @@ def test_a_run_whose_tables_contradict_its_digest_is_left_out(folder: Folder, ru
     summary = {key: figure for key, figure in run.summary.items() if key != "table_digests"}  # of an old version
     (run.path / "summary.json").write_text(json.dumps(summary))
     lines: list[str] = []
-    assert add_runs(Store(folder.results), [Run(run.path)], folder.sweep.points, lines.append) == 0
+    assert collector.add_runs(Store(folder.results), [Run(run.path)], folder.sweep.points, lines.append) == 0
     assert f"but the summary has {summary['content_digest'][:16]}" in lines[0]
     assert not [*folder.results.glob("*")]
