@@ -80,18 +80,11 @@ def test_list_prints_the_state_of_each_data_set(small_mnist: Path) -> None:
 
 
 def test_an_inventory_distinguishes_missing_from_damaged(small_mnist: Path) -> None:
-    def mnist() -> tuple[str, int]:
-        [holding] = [holding for holding in inventory(small_mnist) if holding.kind == "mnist"]
-        return holding.state, holding.size_bytes
-
     images = small_mnist / "mnist" / "train-images-idx3-ubyte.gz"
-    size = sum(file.stat().st_size for file in images.parent.iterdir())
-    assert mnist() == ("complete", size)
     images.write_bytes(images.read_bytes()[:-1])
-    assert mnist() == ("damaged, wrong digest of train-images-idx3-ubyte.gz", size - 1)
-    size -= images.stat().st_size + 1
+    assert "damaged, wrong digest of train-images-idx3-ubyte.gz" in {one.state for one in inventory(small_mnist)}
     images.unlink()
-    assert mnist() == ("incomplete, without train-images-idx3-ubyte.gz", size)
+    assert "incomplete, without train-images-idx3-ubyte.gz" in {one.state for one in inventory(small_mnist)}
 
 
 def test_training_on_data_from_files(tmp_path: Path) -> None:

@@ -2,44 +2,44 @@
 
 import math
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from tests.sweep.conftest import InProcessPool
 from vefl_sim.cli.progress import PipedConsole, SweepProgress
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Pool, Report
+from vefl_sim.sweep.job import Job, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks
 
 
-class ScriptedPool(Pool):
+class ScriptedPool(InProcessPool):
     """Ends each job with the next state that `script` has for its digest, and with "done" after the last."""
 
     def __init__(self, **script: list[str]) -> None:
-        super().__init__(1)
+        super().__init__()
         self._script = script
-        self.started: list[str] = []
         self.needed: list[float] = []
         self.closed = False
 
-    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        return not running
+    @property
+    def started(self) -> list[str]:
+        return [job.digest for job in self.jobs]
 
     def start(self, job: Job, needed_mb: float) -> None:
-        self.started.append(job.digest)
         self.needed.append(needed_mb)
+        super().start(job, needed_mb)
+
+    def end(self, job: Job) -> Report:
         states: Any = self._script.get(job.digest) or ["done"]
-        end = Report(job.digest, states.pop(0), error="some, reason", peak_mb=700.0)
-        for report in (Report(job.digest), Report(job.digest, share=0.5), end):
-            self._reports.put(report)
+        return Report(job.digest, states.pop(0), error="some, reason", peak_mb=700.0)
 
     def close(self) -> None:
         self.closed = True
