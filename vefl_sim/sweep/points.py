@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,6 @@ class Axis:
 
     keys: tuple[str, ...]
     steps: tuple[tuple[Any, ...], ...]  # each step has one value per key
-
-    def values(self) -> Iterator[dict[str, Any]]:
-        """The values of the keys at each step, by `table.key`."""
-        return (dict(zip(self.keys, step, strict=True)) for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -130,8 +126,7 @@ def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds
     points = tuple(counted(_points(tables, axes, variants, chosen), "checking the points", count))
     if ineffective := [why for key, why in points[0].unused.items() if all(key in point.unused for point in points)]:
         raise ExperimentError(ineffective)  # a key that has an effect in some points is accepted
-    run = tables.get("run")
-    return Sweep(str(run.get("name", "sweep")) if isinstance(run, dict) else "sweep", points, tuple(axes), figure)
+    return Sweep(str(tables.get("run", {}).get("name", "sweep")), points, tuple(axes), figure)
 
 
 def compared_with_itself(file: ExperimentFile) -> ExperimentFile:
@@ -305,16 +300,16 @@ def _points(
     tables: dict[str, Any], axes: Sequence[Axis], variants: Sequence[Variant], seeds: list[int] | None
 ) -> Iterator[Point]:
     repeats = [{}] if seeds is None else [{"run.seed": seed} for seed in seeds]
-    for repeat, variant in product(repeats, variants or [{}]):
-        for steps in product(*(axis.values() for axis in axes)):
-            values = {key: value for step in steps for key, value in step.items()}
-            try:
-                experiment, unused = experiment_of(_merged(tables, nested(values | repeat)), variant)
-            except ExperimentError as error:
-                listed = ", ".join(f"{key} = {value}" for key, value in values.items())
-                where = f"sweep, {listed}: " if listed else ""
-                raise ExperimentError([where + problem for problem in error.problems]) from None
-            yield Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
+    for repeat, variant, *steps in product(repeats, variants or [{}], *(axis.steps for axis in axes)):
+        pairs = (zip(axis.keys, step, strict=True) for axis, step in zip(axes, steps, strict=True))
+        values = dict(chain.from_iterable(pairs))
+        try:
+            experiment, unused = experiment_of(_merged(tables, nested(values | repeat)), variant)
+        except ExperimentError as error:
+            listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+            where = f"sweep, {listed}: " if listed else ""
+            raise ExperimentError([where + problem for problem in error.problems]) from None
+        yield Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
 
 
 def experiment_of(tables: Mapping[str, Any], variant: Variant) -> tuple[Experiment, Mapping[str, str]]:
