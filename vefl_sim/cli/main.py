@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is not a command is taken as the experiment file of `run`."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     replace_unwritable_characters()
-    if args and args[0] not in {*_commands(), "--help", "--version"}:
+    if args and args[0] not in {*typer.main.get_group(app).commands, "--help", "--version"}:
         args.insert(0, "run")
     try:
         app(args=args, prog_name="python -m vefl_sim")
@@ -188,10 +188,6 @@ def replace_unwritable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _commands() -> set[str]:
-    return set(typer.main.get_group(app).commands)
 
 
 def _fail(code: int, *problems: str, details: Sequence[str] = ()) -> NoReturn:

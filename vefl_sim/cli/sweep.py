@@ -85,9 +85,10 @@ def sweep(
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
         sweeps = [load_sweep(read_watched(file, watch or ()), settings or (), chosen) for file in files]
-    for loaded in sweeps:
+    names: dict[str, Path] = {}
+    for loaded, file in zip(sweeps, files, strict=True):
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
-    _require_different_names([loaded.name for loaded in sweeps], files)
+        _require_new_name(names, loaded.name, file)
     console = PipedConsole(quiet=quiet)
     run_sweeps(sweeps, settings or (), out, console, dry_run=dry_run, on=on, workers=workers, restart=restart)
 
@@ -216,7 +217,7 @@ def figure(
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.sweep_report.source import find_table
     from vefl_sim.sweep.points import load_sweep, parse_seeds
-    from vefl_sim.sweep.results.store import FOLDER, Store
+    from vefl_sim.sweep.results.store import Store
 
     chosen = None if seeds is None else parse_seeds(seeds)
     if results and not results.is_dir():
@@ -225,7 +226,6 @@ def figure(
         raise BadInput("--set, --seeds and --results have no effect on the overview of a run: remove them.")
     problems: list[str] = []
     incomplete: list[str] = []
-    stores: dict[Path, Store] = {}
     drawn: dict[str, Path] = {}
     for file in files:
         try:
@@ -239,11 +239,9 @@ def figure(
                 lines = [f"in {run.path}: {', '.join(path.name for path in draw_overview(run, to))}"]
             else:
                 loaded = load_sweep(file, settings or (), chosen)
-                _require_different_names([loaded.name, *drawn], [file, *drawn.values()])
-                drawn[loaded.name] = file
-                folder = results or file.parent / FOLDER
-                store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
-                drawing = draw_figure(loaded, out, to, store)
+                _require_new_name(drawn, loaded.name, file)
+                store = Store(results) if results else Store.beside(file)
+                drawing = draw_figure(loaded, out, to, store if store.folder.is_dir() else None)
                 lines = [*drawing_lines(drawing, out)]
                 incomplete += [drawing.incomplete] if drawing.incomplete else []
             print("\n".join(map(printable, lines)), end="\n\n" if len(files) > 1 else "\n")
@@ -260,8 +258,7 @@ def _is_sweep(path: Path) -> bool:
     return path.is_file() or (path.suffix == ".toml" and not path.is_dir())
 
 
-def _require_different_names(names: list[str], files: list[Path]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            both = [str(file) for file, other in zip(files, names, strict=True) if other == name]
-            raise BadInput(f"{' and '.join(both)} have the same run.name, {name!r}: give each sweep a different name.")
+def _require_new_name(files: dict[str, Path], name: str, file: Path) -> None:
+    """Add the file of a sweep by its name, which no other file may have."""
+    if (other := files.setdefault(name, file)) != file:
+        raise BadInput(f"{other} and {file} have the same run.name, {name!r}: give each sweep a different name.")

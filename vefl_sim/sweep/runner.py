@@ -52,10 +52,6 @@ def run_sweep(
 
 def pool_for(on: str | None, workers: int, out: Path) -> Pool:
     """The pool that runs points below `out`: processes on this machine, or the Dask cluster that `on` names."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{out} cannot be created ({error.strerror}): choose another --out.") from None
     if on is None:
         return Pool(workers)
     from vefl_sim.sweep.cluster import connect
