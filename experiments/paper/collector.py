@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,8 +116,14 @@ class ResultCollector:
         return differ
 
     def expected_s(self, point: Point) -> float:
-        """Expected wall time of a point on a quiet core: the median of stored results like it, or a rough estimate."""
-        measured = self.store.times_s(point.experiment)
+        """Expected wall time of a point on a quiet core: the median CPU time of stored results like it, or an estimate.
+
+        A result without its CPU time counts with its wall time, which is longer where other work shared the core.
+        """
+        alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
+        keys = keys_of(point.experiment)
+        files = [one.file for one in self.store if all(one.keys.get(key) == keys.get(key) for key in alike)]
+        measured = [file.wall_s if file.cpu_s is None else file.cpu_s for file in files if file.wall_s]
         return median(measured) if measured else wall_time_s(point.experiment)
 
     def _run(self, experiment: Experiment, out: Path) -> Report:
@@ -138,6 +144,15 @@ class ResultCollector:
         folder = self.store.folder / CLAIMS
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / key_digest(keys_of(point.experiment)), is_singleton=False, timeout=0)
+
+
+def runs_in(folders: Iterable[Path]) -> Iterator[Run]:
+    """The finished runs of some folders, each a run directory or the parent of run directories."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} does not exist: give a run directory, or a folder of run directories.")
+        inside = [folder] if (folder / "resolved.toml").is_file() else sorted(folder.iterdir())
+        yield from (run for path in inside if (path / "resolved.toml").is_file() and (run := Run(path)).is_done)
 
 
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_line: PrintLine) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from vefl_sim.cli.create import map_, new
-from vefl_sim.cli.data import data
+from vefl_sim.cli.create import data, map_, new
 from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
 from vefl_sim.cli.sweep import DryRun, Out, Quiet, Seeds, Settings, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable

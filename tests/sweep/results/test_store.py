@@ -18,7 +18,7 @@ from vefl_sim.sweep.points import Point, Sweep, load_sweep
 from vefl_sim.sweep.results.keys import keys_of
 from vefl_sim.sweep.results.probes import Generations, Probe, Probes, probe_keys, source_digest, toml_of
 from vefl_sim.sweep.results.result import Result, RunMeasurements, result_from, write_result
-from vefl_sim.sweep.results.store import Store, runs_in
+from vefl_sim.sweep.results.store import Store
 
 collector = paper_module("collector")
 
@@ -78,7 +78,8 @@ def test_a_run_is_stored_and_found_again(folder: Folder, done: Run) -> None:
             )
         assert found.ineligible == before.ineligible
         assert sorted(found.sojourns_s) == pytest.approx(sorted(before.sojourns_s), abs=0.5)
-    assert store.times_s(folder.sweep.points[1].experiment) == [found.file.cpu_s]
+    mine = collector.ResultCollector(store, folder.results, print)
+    assert mine.expected_s(folder.sweep.points[1]) == found.file.cpu_s
     older = path.with_name("made-before-a-key-was-added-0000000000.json.xz")
     path.rename(older)
     assert Store(folder.results).add(done) == path
@@ -187,11 +188,11 @@ def test_results_of_an_older_generation_are_stale(
 def test_runs_are_found_in_folders(run: Run, tmp_path: Path) -> None:
     (tmp_path / "runs" / "other").mkdir()
     for folder in (tmp_path / "runs", run.path):
-        assert [found.path for found in runs_in([folder])] == [run.path]
+        assert [found.path for found in collector.runs_in([folder])] == [run.path]
     (run.path / "DONE").unlink()
-    assert [*runs_in([tmp_path / "runs"])] == []
+    assert [*collector.runs_in([tmp_path / "runs"])] == []
     with pytest.raises(BadInput, match="nowhere does not exist"):
-        next(runs_in([tmp_path / "nowhere"]))
+        next(collector.runs_in([tmp_path / "nowhere"]))
 
 
 def test_a_run_whose_tables_contradict_its_digest_is_left_out(folder: Folder, run: Run) -> None:
