@@ -67,9 +67,3 @@ def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None
     layers = [set(layer.split(" | ")) for layer in layered]
     above = layers[: next(place for place, layer in enumerate(layers) if "simulation" in layer)]
     assert set().union(*above) == _PRESENTATION | {"gym"}  # which has a scheme, so it can change a result
-
-
-def test_names_of_test_files_are_unique() -> None:
-    """Otherwise pytest cannot collect them together, which a test of one folder does not show."""
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)

@@ -102,17 +102,6 @@ def test_small_commands() -> None:
     assert call("check", "nothing").returncode == call("runs", "--nonsense").returncode == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "agree"), [(["radio"], "65 of 65 agree"), (["mobility", "--duration", 20], "21 of 21 agree")]
-)
-def test_check_prints_the_sheet(model: list, agree: str) -> None:
-    done = call("check", *model)
-    assert done.returncode == 0
-    assert agree in done.stdout
-    assert len(re.findall(r"^ *[\d.]+ m/s .*%$", done.stdout, re.MULTILINE)) == (4 if "--duration" in model else 0)
-
-
 def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
     dry = call(toml, "--dry-run", cwd=toml.parent)
     assert dry.returncode == 0, dry.stderr
@@ -183,9 +172,7 @@ def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path)
     unfinished = path.with_name(path.name + "-2")
     unfinished.mkdir()
     (unfinished / "resolved.toml").write_text((path / "resolved.toml").read_text())
-    done = call("trace", "three-cars", cwd=finished)
-    assert done.stderr.strip() == f"# {path.relative_to(finished)} (done)"
-    assert len(done.stdout.splitlines()) == 35
+    assert call("trace", "three-cars", cwd=finished).stderr.strip() == f"# {path.relative_to(finished)} (done)"
     (unfinished / "resolved.toml").unlink()
     unfinished.rmdir()
 
