@@ -16,7 +16,7 @@ from tests.docs.blocks import LANGUAGES, Block, blocks_of, pages
 from tests.docs.commands import check_line, command_lines, run_lines
 from vefl_sim import load, load_sweep
 
-PAGES = {str(page.relative_to(ROOT)): blocks_of(page) for page in pages()}
+PAGES = {str(page.relative_to(ROOT)): [*blocks_of(page)] for page in pages()}
 BLOCKS = [block for blocks in PAGES.values() for block in blocks]
 _LINKS = ("benchmarks", "docs", "examples", "models", "constraints.txt", "README.md")
 _RUN = re.compile(r"runs/([\w.-]+?)-1a2b3c4d")
@@ -57,7 +57,7 @@ class Reader:
         if block.file:
             self._write(block, text)
         if block.language == "sh":
-            run_lines(text, self.folder, block.treatment.options, block.treatment.exit_code)
+            run_lines(text, self.folder, block.options, block.exit_code)
         elif block.language == "python":
             with chdir(self.folder):
                 exec(compile(text, str(block), "exec"), self.names)
@@ -77,7 +77,7 @@ class Reader:
     def _load(self, block: Block, text: str) -> None:
         tables = tomllib.loads(text)
         (self.folder / "minimal.toml").write_text('[run]\nname = "fragment"\n')
-        base, file = self.folder / (block.treatment.over or "minimal.toml"), self.folder / "fragment.toml"
+        base, file = self.folder / (block.over or "minimal.toml"), self.folder / "fragment.toml"
         file.write_text(text if "base" in tables else f'base = "{base}"\n{text}')
         with chdir(self.folder):
             if tables.keys() & {"sweep", "compare", "figure"}:
@@ -107,7 +107,7 @@ def follow(blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow if any(block.treatment.slow for block in blocks) else [])
+        pytest.param(page, marks=pytest.mark.slow if any(block.slow for block in blocks) else [])
         for page, blocks in PAGES.items()
         if any(block.is_run for block in blocks)
     ],
