@@ -57,10 +57,11 @@ _SMALL = {
     "learning.evaluate_every": 1,
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
-_MERGED = "learning.iterations_per_step"
-_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
-_HOLDERS = "data.holders"
-_SMALL_HOLDERS = 100  # of a probe whose experiment sets data.holders: more than the CVs that come in six rounds
+_SMALL_WHERE_LARGER = {
+    "learning.iterations_per_step": 8,  # so that a CV takes several steps
+    "data.holders": 100,  # more than the CVs that come in six rounds
+}
+"""Of a probe whose experiment sets more than one of them."""
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
 _NEEDS_NUMBERS = ("data.partition", "learning.loss", "model.factory")  # left out unless targets are classes
@@ -175,12 +176,8 @@ def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that represents an experiment with these keys."""
     kept = {key: value for key, value in keys.items() if key in _KEPT or not key.startswith(_LEFT_OUT)}
     numbers = () if keys.get("learning.loss", "cross-entropy") == "cross-entropy" else _NEEDS_NUMBERS
-    small = {key: value for key, value in kept.items() if key not in numbers} | _SMALL
-    if small.get(_MERGED, 1) > 1:
-        small[_MERGED] = _ITERATIONS_PER_STEP
-    if keys.get(_HOLDERS):
-        small[_HOLDERS] = _SMALL_HOLDERS
-    return small
+    larger = {key: value for key, value in _SMALL_WHERE_LARGER.items() if (keys.get(key) or 1) > 1}
+    return {key: value for key, value in kept.items() if key not in numbers} | _SMALL | larger
 
 
 def probe_experiment(keys: Keys, file: str = "") -> Experiment:

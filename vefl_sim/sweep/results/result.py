@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.points import flat
 from vefl_sim.sweep.results.keys import key_digest
 
+T = TypeVar("T", bound=float)
 MeasuredFrom = Literal["run", "result"]
 SUFFIX = ".json.xz"
 _MAX_PACKED_BYTES, _MAX_BYTES = 2_000_000, 50_000_000
@@ -69,14 +70,14 @@ class _Rounds(_Strict):
 _COLUMNS = tuple(_Rounds.model_fields)
 
 
-class _Distribution(_Strict):
+class _Distribution(_Strict, Generic[T]):
     """Values, and how many CVs have each."""
 
-    values: list[_Amount] = Field(max_length=1_000_000)
+    values: list[T] = Field(max_length=1_000_000)
     counts: list[Annotated[int, Field(ge=1, le=10**7)]]
 
     @model_validator(mode="after")
-    def _check_counts(self) -> "_Distribution":
+    def _check_counts(self) -> "_Distribution[T]":
         if len(self.values) != len(self.counts) or sum(self.counts) > 10**7:
             raise ValueError("values and counts do not match")
         return self
@@ -84,12 +85,6 @@ class _Distribution(_Strict):
     def expanded(self) -> Floats:
         """Each value as often as CVs have it."""
         return np.repeat(np.asarray(self.values, np.float64), self.counts)
-
-
-class _Fractions(_Distribution):
-    """A distribution of values up to 1."""
-
-    values: list[_Fraction] = Field(max_length=1_000_000)
 
 
 class _File(_Strict):
@@ -105,8 +100,8 @@ class _File(_Strict):
     cpu_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # missing in results of version 0.2.0 and before
     ineligible: _Count
     rounds: _Rounds
-    sojourn_s: _Distribution
-    p_suc: _Fractions
+    sojourn_s: _Distribution[_Amount]
+    p_suc: _Distribution[_Fraction]
 
 
 @dataclass(frozen=True)
