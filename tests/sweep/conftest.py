@@ -28,8 +28,12 @@ class InProcessPool(Pool):
     def start(self, job: Job, needed_mb: float) -> None:
         self.jobs.append(job)
         self.on_start(job)
-        for report in (Report(job.digest), run_here(job)):
+        for report in (Report(job.digest), Report(job.digest, share=0.5), self.end(job)):
             self._reports.put(report)
+
+    def end(self, job: Job) -> Report:
+        """The report of the end of a job."""
+        return run_here(job)
 
 
 @pytest.fixture

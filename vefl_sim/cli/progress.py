@@ -52,11 +52,11 @@ class RunProgress:
 
     def __init__(self, console: "PipedConsole", live: Live | None) -> None:
         self._console, self._live = console, live
-        self._rounds, self._duration_s, self._fixed = 0, 0.0, True
+        self._experiment: Experiment | None = None
         self._began, self._first_s = 0.0, 0.0  # start of this session: wall-clock and simulated time
         self._warm: tuple[float, float, float] | None = None  # after the first round: wall time, share, simulated time
         self._left = TimeLeft()
-        self._loss, self._result = "", ""  # learning.loss, and the last evaluation
+        self._result = ""  # of the last evaluation
         self._shown_s = 0.0  # when the last line was shown
         self._steps: set[str] = set()  # of the preparation that have begun
         self.run: Run | None = None  # set when the run has started
@@ -66,9 +66,7 @@ class RunProgress:
 
     def preparing(self, experiment: Experiment) -> None:
         """Report that data, traffic and model are being prepared, which takes a few seconds."""
-        self._rounds, self._duration_s = experiment.rounds, to_s(experiment.duration_ns)
-        self._fixed = not experiment.server.early_close or experiment.run.rounds is not None
-        self._loss = experiment.learning.loss
+        self._experiment = experiment
         self._show(f"{experiment.run.name}: preparing traffic, data and model", keep=True)
 
     def working(self, step: str, so_far: str) -> None:
@@ -107,12 +105,15 @@ class RunProgress:
 
     def round(self, report: RoundReport) -> None:
         """Print one line: round, simulated time, speed, delivered updates, accuracy or other metric, remaining time."""
-        if (found := report.evaluation) and (text := _metric_text(self._loss, found.accuracy, found.loss)):
+        e = self._experiment
+        assert e
+        if (found := report.evaluation) and (text := _metric_text(e.learning.loss, found.accuracy, found.loss)):
             self._result = f" | {text}"
         wall_s = time.perf_counter() - self._began
         delivered = sum(outcome.lost is None for outcome in report.outcomes)
-        rounds = f"{report.round:>{len(str(self._rounds))}}/{self._rounds}" if self._fixed else f"{report.round:>4}"
-        done = report.round / self._rounds if self._fixed else to_s(report.end_ns) / self._duration_s
+        is_fixed = not e.server.early_close or e.run.rounds is not None
+        rounds = f"{report.round:>{len(str(e.rounds))}}/{e.rounds}" if is_fixed else f"{report.round:>4}"
+        done = report.round / e.rounds if is_fixed else report.end_ns / e.duration_ns
         speed, left = self._pace(wall_s, done, to_s(report.end_ns))
         what, steps = ("window", f", {report.steps} steps") if self._windows else ("round", "")
         self._show(
@@ -155,12 +156,11 @@ class SweepProgress(SweepWatcher):
 
     def changed(self, tasks: Tasks, task: PointTask) -> None:
         """Print one line for a point that ended or will be tried again; a started point only updates the overview."""
-        entry = task.entry
-        if entry.status == "running":
+        if task.status == "running":
             self.ticked(tasks)
             return
         count = f"[{len(tasks.having('done', 'failed')):>{len(str(len(tasks)))}}/{len(tasks)}]"
-        outcome = _waiting(task) if entry.status == "waiting" else f"{entry.status:7} {task.point.title}{_result(task)}"
+        outcome = _waiting(task) if task.status == "waiting" else f"{task.status:7} {task.point.title}{_result(task)}"
         self._print(f"{count} {outcome} | {self._left.text(time.monotonic(), tasks.left_s())} left")
 
     def warned(self, task: PointTask, sentence: str) -> None:
@@ -200,15 +200,14 @@ def _running(tasks: Tasks) -> Iterator[str]:
 
 def _waiting(task: PointTask) -> str:
     what = "retried" if task.deaths else "waiting"
-    return f"{what:7} {task.point.title}: {task.entry.error}"
+    return f"{what:7} {task.point.title}: {task.error}"
 
 
 def _result(task: PointTask) -> str:
-    entry = task.entry
-    if entry.status == "failed":
-        return f": {entry.error}"
-    text = _metric_text(task.point.experiment.learning.loss, entry.accuracy, entry.loss)
-    wall = "" if entry.wall_s is None else f", {clock(entry.wall_s)}"
+    if task.status == "failed":
+        return f": {task.error}"
+    text = _metric_text(task.point.experiment.learning.loss, task.accuracy, task.loss)
+    wall = "" if task.wall_s is None else f", {clock(task.wall_s)}"
     return f", {text}{wall}" if text else wall
 
 

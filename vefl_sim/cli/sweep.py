@@ -1,8 +1,7 @@
 """The commands `sweep` and `figure`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from vefl_sim.core.errors import BadInput, RunFailed, printable
 if TYPE_CHECKING:
     from vefl_sim.cli.progress import PipedConsole
     from vefl_sim.experiment.toml import ExperimentFile
-    from vefl_sim.sweep.comparison import Comparison
     from vefl_sim.sweep.points import Sweep
 
 # As in main.py, heavy imports happen inside the commands.
@@ -52,27 +50,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")
 Out = Annotated[Path, typer.Option(help="Folder that contains the run directories.")]
 
 
-@dataclass(frozen=True)
-class SweepOptions:
-    """Options of the command line about how points are run."""
-
-    settings: Sequence[str]  # the --set options, for the index
-    out: Path
-    dry_run: bool
-    quiet: bool
-    on: str | None = None
-    workers: int | None = None
-    restart: bool = False
-    fresh: bool = False
-
-    @cached_property
-    def console(self) -> "PipedConsole":
-        """The console for everything but errors."""
-        from vefl_sim.cli.progress import PipedConsole
-
-        return PipedConsole(quiet=self.quiet)
-
-
 def sweep(
     files: Files,
     settings: Settings = None,
@@ -102,17 +79,18 @@ def sweep(
 ) -> None:
     """Run all points of one or more sweeps; finished points are skipped, interrupted points are resumed."""
     from vefl_sim.analysis.figures.layout import require_drawable
-    from vefl_sim.cli.progress import showing_steps
+    from vefl_sim.cli.progress import PipedConsole, showing_steps
     from vefl_sim.sweep.points import load_sweep, parse_seeds
 
     chosen = None if seeds is None else parse_seeds(seeds)
     with showing_steps(quiet):
         sweeps = [load_sweep(read_watched(file, watch or ()), settings or (), chosen) for file in files]
-    for loaded in sweeps:
+    names: dict[str, Path] = {}
+    for loaded, file in zip(sweeps, files, strict=True):
         require_drawable(loaded)  # report mistakes in [figure] before the runs, not after them
-    _require_different_names([loaded.name for loaded in sweeps], files)
-    options = SweepOptions(settings or (), out, dry_run, quiet, on=on, workers=workers, restart=restart)
-    run_sweeps(sweeps, options)
+        _require_new_name(names, loaded.name, file)
+    console = PipedConsole(quiet=quiet)
+    run_sweeps(sweeps, settings or (), out, console, dry_run=dry_run, on=on, workers=workers, restart=restart)
 
 
 def read_watched(path: Path, watchers: Sequence[str]) -> "ExperimentFile":
@@ -127,30 +105,43 @@ def read_watched(path: Path, watchers: Sequence[str]) -> "ExperimentFile":
     return replace(file, tables=tables) if watchers else file
 
 
-def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
-    """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail."""
+def run_sweeps(
+    sweeps: "Sequence[Sweep]",
+    settings: Sequence[str],
+    out: Path,
+    console: "PipedConsole",
+    *,
+    dry_run: bool = False,
+    on: str | None = None,
+    workers: int | None = None,
+    restart: bool = False,
+    fresh: bool = False,
+) -> None:
+    """Run all points that are not done with a progress display, or only list them; raises RunFailed if some fail.
+
+    `settings` are the --set options, for the index; the console shows everything but errors.
+    """
     from vefl_sim.cli.progress import SweepProgress, clock, live_display, showing_steps
     from vefl_sim.core.memory import cores, slowdown
     from vefl_sim.sweep.index import Index
     from vefl_sim.sweep.runner import Runner, Tasks, pool_for
 
-    out, console = options.out, options.console
-    with showing_steps(options.quiet):
-        indexes = [Index.of(loaded, out, options.settings, restart=options.restart) for loaded in sweeps]
-        tasks = Tasks.of(indexes, out, fresh=options.fresh)
-    tasks.workers = options.workers or cores()
-    tasks.slowdown = slowdown(tasks.workers) if options.on is None else 1.0
+    with showing_steps(console.quiet):
+        indexes = [Index.of(loaded, out, settings, restart=restart) for loaded in sweeps]
+        tasks = Tasks.of(indexes, out, fresh=fresh)
+    tasks.workers = workers or cores()
+    tasks.slowdown = slowdown(tasks.workers) if on is None else 1.0
     done = f", {len(tasks.having('done'))} of them done" if tasks.having("done") else ""
-    if options.dry_run:
+    if dry_run:
         for task in tasks:
-            console.show(f"{task.entry.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
+            console.show(f"{task.status:8} {clock(tasks.factor * task.left_s):>8}  {task.point.title}")
         tasks.try_again()
         console.show(f"{len(tasks)} points{done}, about {clock(tasks.left_s())} on {tasks.workers} cores")
         return
     console.show(f"{len(tasks)} points{done}")
     tasks.try_again()
     if tasks.having("waiting"):
-        pool = pool_for(options.on, tasks.workers, out)
+        pool = pool_for(on, tasks.workers, out)
         tasks.workers = pool.size()
         console.show(f"about {clock(tasks.left_s())} on {pool}")
         with live_display(console) as live:
@@ -160,39 +151,37 @@ def run_sweeps(sweeps: "Sequence[Sweep]", options: SweepOptions) -> None:
             console.show(warning)
     else:
         tasks.write_indexes()
-    console.show(
-        f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {', '.join(str(i.file) for i in indexes)}"
-    )
+    files = ", ".join(str(index.file) for index in indexes)
+    console.show(f"{len(tasks.having('done'))} of {len(tasks)} points are done, see {files}")
     tasks.require_done()
 
 
-def compare(sweep: "Sweep", options: SweepOptions) -> None:
-    """Run the variants of a comparison as a sweep, then print their table, draw their figure and write the files."""
+def compare(
+    sweep: "Sweep", settings: Sequence[str], out: Path, console: "PipedConsole", *, dry_run: bool, fresh: bool
+) -> None:
+    """Run the variants of a comparison as a sweep; then print their table, draw their figure and write the files.
+
+    If some fail, this shows the others.
+    """
+    from vefl_sim.analysis.comparison import comparison_lines
+    from vefl_sim.analysis.draw import draw_comparison
     from vefl_sim.analysis.figures.request import request_from
     from vefl_sim.sweep.comparison import Comparison
 
-    detect = request_from(sweep.figure).detect
+    detect, failure = request_from(sweep.figure).detect, None
     try:
-        run_sweeps([sweep], options)
-    except RunFailed:
-        if comparison := Comparison.of_done(sweep, options.out):
-            _show_comparison(comparison, options, detect)
-        raise
-    if not options.dry_run:
-        _show_comparison(Comparison.of(sweep, options.out), options, detect)
-
-
-def _show_comparison(comparison: "Comparison", options: SweepOptions, detect: float | None) -> None:
-    """Print the table of a comparison, draw its figure and write the files."""
-    from vefl_sim.analysis.comparison import comparison_lines
-    from vefl_sim.analysis.draw import draw_comparison
-
-    files = comparison.write()
-    for line in comparison_lines(comparison, detect):
-        options.console.show(line)
-    folder = draw_comparison(comparison).parent
-    options.console.show(f"in {folder}: {', '.join(files)}, comparison.png")
-    options.console.show(f"To see it in the browser: python -m vefl_sim report {folder} --open")
+        run_sweeps([sweep], settings, out, console, dry_run=dry_run, restart=True, fresh=fresh)
+    except RunFailed as error:
+        failure = error
+    if not dry_run and (comparison := Comparison.of_done(sweep, out)):
+        files = comparison.write()
+        for line in comparison_lines(comparison, detect):
+            console.show(line)
+        folder = draw_comparison(comparison).parent
+        console.show(f"in {folder}: {', '.join(files)}, comparison.png")
+        console.show(f"To see it in the browser: python -m vefl_sim report {folder} --open")
+    if failure:
+        raise failure
 
 
 def figure(
@@ -228,7 +217,7 @@ def figure(
     from vefl_sim.analysis.runs import find_run
     from vefl_sim.analysis.sweep_report.source import find_table
     from vefl_sim.sweep.points import load_sweep, parse_seeds
-    from vefl_sim.sweep.results.store import FOLDER, Store
+    from vefl_sim.sweep.results.store import Store
 
     chosen = None if seeds is None else parse_seeds(seeds)
     if results and not results.is_dir():
@@ -237,7 +226,6 @@ def figure(
         raise BadInput("--set, --seeds and --results have no effect on the overview of a run: remove them.")
     problems: list[str] = []
     incomplete: list[str] = []
-    stores: dict[Path, Store] = {}
     drawn: dict[str, Path] = {}
     for file in files:
         try:
@@ -251,11 +239,9 @@ def figure(
                 lines = [f"in {run.path}: {', '.join(path.name for path in draw_overview(run, to))}"]
             else:
                 loaded = load_sweep(file, settings or (), chosen)
-                _require_different_names([loaded.name, *drawn], [file, *drawn.values()])
-                drawn[loaded.name] = file
-                folder = results or file.parent / FOLDER
-                store = stores.setdefault(folder, Store(folder)) if folder.is_dir() else None
-                drawing = draw_figure(loaded, out, to, store)
+                _require_new_name(drawn, loaded.name, file)
+                store = Store(results) if results else Store.beside(file)
+                drawing = draw_figure(loaded, out, to, store if store.folder.is_dir() else None)
                 lines = [*drawing_lines(drawing, out)]
                 incomplete += [drawing.incomplete] if drawing.incomplete else []
             print("\n".join(map(printable, lines)), end="\n\n" if len(files) > 1 else "\n")
@@ -272,8 +258,7 @@ def _is_sweep(path: Path) -> bool:
     return path.is_file() or (path.suffix == ".toml" and not path.is_dir())
 
 
-def _require_different_names(names: list[str], files: list[Path]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            both = [str(file) for file, other in zip(files, names, strict=True) if other == name]
-            raise BadInput(f"{' and '.join(both)} have the same run.name, {name!r}: give each sweep a different name.")
+def _require_new_name(files: dict[str, Path], name: str, file: Path) -> None:
+    """Add the file of a sweep by its name, which no other file may have."""
+    if (other := files.setdefault(name, file)) != file:
+        raise BadInput(f"{other} and {file} have the same run.name, {name!r}: give each sweep a different name.")

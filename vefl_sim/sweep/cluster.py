@@ -6,7 +6,6 @@ folders.
 """
 
 import logging
-import os
 import signal
 import threading
 from collections.abc import Collection, Iterator
@@ -18,7 +17,6 @@ from uuid import uuid4
 
 from vefl_sim.core.errors import BadInput, RunFailed, first_line
 from vefl_sim.core.files import explain_write_errors
-from vefl_sim.records.identity import package_digest
 from vefl_sim.sweep.job import Job, Pool, Report, run_in_process
 
 LOCAL = "local-cluster"
@@ -27,25 +25,20 @@ _NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "dis
 
 
 def connect(on: str, workers: int, out: Path) -> "ClusterPool":
-    """Connect to the cluster that `--on` names; all its workers must have this vefl_sim and see the folder `out`."""
+    """Connect to the cluster that `--on` names. Each job checks whether its worker has this vefl_sim and sees `out`."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
     try:
         import distributed
-    except ModuleNotFoundError:
-        raise BadInput(f"--on {on} needs Dask: pip install 'vefl_sim[cluster]'.") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report workers that die ourselves
-    cluster = _local_cluster(workers) if on == LOCAL else None
+
+        cluster = _local_cluster(workers) if on == LOCAL else None
+    except ImportError as error:  # of Dask, or of what makes certificates
+        raise BadInput(f"--on {on} needs Dask ({first_line(error)}): pip install 'vefl_sim[cluster]'.") from None
     try:
         client = distributed.Client(cluster or on, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except Exception as error:  # what answers may be anything, for example a web server
         reason = first_line(error).rstrip(".") or type(error).__name__
         raise BadInput(f"--on {on}: no cluster answers there ({reason}): start one, or use --on {LOCAL}.") from None
-    pool = ClusterPool(client, cluster, out.resolve())
-    try:
-        _require_usable_workers(client, on, out.resolve())
-    except BaseException:
-        pool.close()
-        raise
-    return pool
+    return ClusterPool(client, cluster, out.resolve())
 
 
 def _local_cluster(workers: int) -> Any:
@@ -59,10 +52,7 @@ def _local_cluster(workers: int) -> Any:
     from distributed import LocalCluster
     from distributed.security import Security
 
-    try:
-        certificates = Security.temporary()  # type: ignore[no-untyped-call]
-    except ImportError:
-        raise BadInput(f"--on {LOCAL} needs certificates: pip install cryptography, or vefl_sim[cluster].") from None
+    certificates = Security.temporary()  # type: ignore[no-untyped-call]
     is_main = threading.current_thread() is threading.main_thread()
     # Its processes ignore Ctrl-C, because this process handles it and lets the points save first.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
@@ -79,19 +69,6 @@ def _local_cluster(workers: int) -> Any:
     finally:
         if is_main:
             signal.signal(signal.SIGINT, before)
-
-
-def _require_usable_workers(client: Any, on: str, out: Path) -> None:
-    """Check sources and folder of all present workers; the jobs check those that join later."""
-    try:
-        answers = client.run(lambda: (package_digest(), os.path.isdir(out)))
-    except Exception as error:
-        raise BadInput(f"--on {on}: its workers cannot use vefl_sim ({error}): install this version there.") from None
-    for worker, (source, sees_folder) in answers.items():
-        if source != package_digest():
-            raise BadInput(f"--on {on}: {worker} has another version of vefl_sim: install this one there.")
-        if not sees_folder:
-            raise BadInput(f"--on {on}: {worker} does not see {out}: use a folder that all machines share.")
 
 
 def _run_on_worker(job: Job, topic: str, stop: Path) -> dict[str, Any]:

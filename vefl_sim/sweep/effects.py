@@ -20,7 +20,6 @@ from vefl_sim.sweep.paired import half_width
 
 SEEDS, REST = "seeds", "rest"
 _ROUNDING = 1e-12  # a difference below this part of the largest number is a rounding error
-_COLUMNS = ("effect", "change", "seeds", "difference", "half_width", "differs")
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,13 @@ class Factorial:
                 change = "; ".join(f"{names[0]} → {names[1 + at]}" for names, at in zip(levels, place, strict=True))
                 mean, half = float(exact[place].mean()), half_width(pd.Series(exact[place]))
                 rows.append((self._name(own), change, len(self.seeds), mean, half, abs(mean) > half))
-        return pd.DataFrame(rows, columns=list(_COLUMNS))
+        return pd.DataFrame(rows, columns=["effect", "change", "seeds", "difference", "half_width", "differs"])
 
     @property
     def strongest(self) -> tuple[int, int]:
         """The two factors with the largest shares, in the order of the sweep."""
-        by_share = sorted(range(len(self.factors)), key=lambda axis: -_squares(self.values, (axis,)))
-        first, second = sorted(by_share[:2])
+        squares = np.array([_squares(self.values, (axis,)) for axis in range(len(self.factors))])
+        first, second = sorted(np.argsort(-squares, kind="stable")[:2].tolist())
         return first, second
 
     def means(self, *axes: int) -> Floats:
@@ -122,11 +121,9 @@ def complete_factorial(factors: Sequence[Factor], seeds: Sequence[Any], values: 
     names.append([f"seed {seed}" for seed in seeds])
     kept = [list(range(length)) for length in values.shape]
     dropped: list[str] = []
-    rest = tuple(range(1, values.ndim))
     while (lacking := ~np.isfinite(values[np.ix_(*kept)])).any():
-        axes = [axis for axis in range(lacking.ndim) if len(kept[axis]) > (2 if axis < len(factors) else 1)]
-        by_axis = {axis: np.moveaxis(lacking, axis, 0).mean(axis=rest) for axis in axes}
-        parts = [(float(part), axis, at) for axis, own in by_axis.items() for at, part in enumerate(own)]
+        axes = [axis for axis, own in enumerate(kept) if len(own) > (2 if axis < len(factors) else 1)]
+        parts = [(float(lacking.take(at, axis).mean()), axis, at) for axis in axes for at in range(len(kept[axis]))]
         part, axis, place = max(parts, default=(0.0, 0, 0))
         if not part:
             missing = np.argwhere(~np.isfinite(values))

@@ -4,7 +4,7 @@ It only summarizes the run directories, which are found by configuration; if it 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from io import BytesIO
 from itertools import count
@@ -95,7 +95,8 @@ class Index:
     def _row(self, point: Point, entry: IndexEntry) -> dict[str, Any]:
         parameters = ({} if point.label is None else {"variant": point.label}) | dict(point.values)
         origin = {_KEY: point.digest, "set": self.settings, _VERSION: current_version()}
-        return parameters | {"seed": point.seed} | asdict(entry) | origin
+        state = {column.name: getattr(entry, column.name) for column in fields(IndexEntry)}
+        return parameters | {"seed": point.seed} | state | origin
 
 
 def _read(file: Path) -> pd.DataFrame:

@@ -17,6 +17,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -78,13 +79,10 @@ def run_in_process(
             return Report(job.digest, "failed", error=error)
     try:
         with tempfile.TemporaryFile() as errors, _start(job, errors.fileno()) as child:
-            ended = threading.Event()
-            checks = (child, ended, should_stop, should_kill)
-            threading.Thread(target=_forward_stop, args=checks, daemon=True).start()
+            threading.Thread(target=_forward_stop, args=(child, should_stop, should_kill), daemon=True).start()
             try:
                 return _last_report(child, on_report) or Report(job.digest, "died", error=_death(child, errors))
             finally:
-                ended.set()
                 child.kill()  # no effect if it has ended
     except (OSError, ValueError) as error:  # no process or no temporary file can be created, or a report is cut off
         return Report(job.digest, "failed", error=f"its process cannot be run ({error})")
@@ -108,27 +106,23 @@ def _start(job: Job, errors: int) -> subprocess.Popen[str]:
 
 def _write(child: subprocess.Popen[str], line: str) -> None:
     assert child.stdin
-    try:
+    with suppress(OSError, ValueError):  # the child has ended, and its output says how
         child.stdin.write(line + "\n")
         child.stdin.flush()
-    except (OSError, ValueError):
-        pass  # the child has ended, and its output says how
 
 
 def _forward_stop(
-    child: subprocess.Popen[str],
-    ended: threading.Event,
-    should_stop: Callable[[], bool],
-    should_kill: Callable[[], bool],
+    child: subprocess.Popen[str], should_stop: Callable[[], bool], should_kill: Callable[[], bool]
 ) -> None:
     """Until the child has ended, ask it to stop or kill it as the checks demand."""
     stopping = False
-    while not ended.wait(_INTERVAL_S):
+    while child.poll() is None:
         if should_kill():
             child.kill()
         elif not stopping and should_stop():
             stopping = True
             _write(child, "stop")
+        time.sleep(_INTERVAL_S)
 
 
 def _last_report(child: subprocess.Popen[str], on_report: Callable[[Report], None]) -> Report | None:

@@ -16,7 +16,6 @@ CONFIDENCE = 0.95
 POWER = 0.8
 _MAX_SEEDS = 10_000
 _QUANTILES = (np.arange(2000) + 0.5) / 2000
-_DIFFERENCES = ("variant", "reference", "figure", "pairs", "difference", "half_width", "differs")
 
 
 def half_width(values: pd.Series) -> float:
@@ -52,7 +51,8 @@ def differences(figures: pd.DataFrame) -> pd.DataFrame:
         for label in labels[1:]
         for name in figures.columns
     ]
-    return pd.DataFrame(rows, columns=list(_DIFFERENCES))
+    columns = ["variant", "reference", "figure", "pairs", "difference", "half_width", "differs"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def difference(variant: pd.Series, reference: pd.Series) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,6 @@ class Axis:
 
     keys: tuple[str, ...]
     steps: tuple[tuple[Any, ...], ...]  # each step has one value per key
-
-    def values(self) -> Iterator[dict[str, Any]]:
-        """The values of the keys at each step, by `table.key`."""
-        return (dict(zip(self.keys, step, strict=True)) for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -130,8 +126,7 @@ def load_sweep(file: str | Path | ExperimentFile, settings: Settings = (), seeds
     points = tuple(counted(_points(tables, axes, variants, chosen), "checking the points", count))
     if ineffective := [why for key, why in points[0].unused.items() if all(key in point.unused for point in points)]:
         raise ExperimentError(ineffective)  # a key that has an effect in some points is accepted
-    run = tables.get("run")
-    return Sweep(str(run.get("name", "sweep")) if isinstance(run, dict) else "sweep", points, tuple(axes), figure)
+    return Sweep(str(tables.get("run", {}).get("name", "sweep")), points, tuple(axes), figure)
 
 
 def compared_with_itself(file: ExperimentFile) -> ExperimentFile:
@@ -174,20 +169,20 @@ def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
         raise ExperimentError(
             f"sweep.{wrong[0]} is neither seeds nor zip: a key needs its table, for example sweep.radio.prbs = [6, 12]."
         )
-    lists = {(name, key): values for name, table in tables.items() for key, values in table.items()}
-    complaints = ((".".join(key), _problem(*key, values)) for key, values in lists.items())
-    wrong_keys = (f"sweep.{key}: {problem}" for key, problem in complaints if problem)
+    lists = flat(tables)
+    wrong_keys = (f"sweep.{key}: {problem}" for key, values in lists.items() if (problem := _problem(key, values)))
     if problems := [*islice(wrong_keys, MAX_PROBLEMS)]:  # nobody reads more, and searching for the nearest name is slow
         raise ExperimentError(problems)
-    return {".".join(key): values for key, values in lists.items()}
+    return lists
 
 
-def _problem(name: str, key: str, values: Any) -> str | None:
-    if name not in Experiment.model_fields:
-        return unknown((name,))
-    if not is_key(name, key):
-        return unknown((name, key))
-    if reason := _NOT_SWEPT.get(f"{name}.{key}"):
+def _problem(name: str, values: Any) -> str | None:
+    table, _, key = name.partition(".")
+    if table not in Experiment.model_fields:
+        return unknown((table,))
+    if not is_key(table, key):
+        return unknown((table, key))
+    if reason := _NOT_SWEPT.get(name):
         return f"it cannot be swept: {reason}."
     if not isinstance(values, list):
         return f"it must be a list of values, for example [{shown(values)}]."
@@ -224,22 +219,17 @@ def _variants(variants: Any) -> list[Variant]:
 
 def _require_set_once(axes: Sequence[Axis], variants: Sequence[Variant], settings: Sequence[str]) -> None:
     """Refuse a swept key that a variant or a setting sets, too, and a setting that every variant overrides."""
-
-    def sets(variant: Variant, key: str) -> bool:
-        table, _, name = key.partition(".")
-        return _has(variant.get(table), name)
-
     swept = {key for axis in axes for key in axis.keys}
+    by_label = {variant["label"]: {*flat(variant)} for variant in variants}
     problems = [
-        f"compare, {variant['label']!r}: {key} is also swept: keep it in one of the two places."
-        for variant in variants
-        for key in swept
-        if sets(variant, key)
+        f"compare, {label!r}: {key} is also swept: keep it in one of the two places."
+        for label, keys in by_label.items()
+        for key in keys & swept
     ]
     for key in (setting.partition("=")[0].strip() for setting in settings):
         if key in swept:
             problems.append(f"--set {key} has no effect, because it is swept: set sweep.{key} to a list of one value.")
-        elif variants and all(sets(variant, key) for variant in variants):
+        elif by_label and all(key in keys for keys in by_label.values()):
             problems.append(f"--set {key} has no effect: every [[compare]] in the file sets it; change it there.")
     if problems:
         raise ExperimentError(problems)
@@ -282,33 +272,24 @@ def _chosen_seeds(
 
     Both keys are removed from the tables of the file, to which the settings were applied.
     """
-    listed = {
-        name: table.pop("seeds") for name, table in (("seeds", tables), ("sweep.seeds", swept)) if "seeds" in table
-    }
-    wrong = [f"[{name}]" for name, table in tables.items() if _has(table, "seeds")]  # in TOML, it belongs to the table
-    wrong += [f"the [[compare]] of {variant['label']!r}" for variant in variants if "seeds" in variant]
-    if wrong:
-        raise ExperimentError(f"seeds is in {wrong[0]}: move it to the top of the file, above the first table.")
+    listed = {name: own.pop("seeds") for name, own in (("seeds", tables), ("sweep.seeds", swept)) if "seeds" in own}
     if len(listed) > 1:
         raise ExperimentError("seeds and sweep.seeds both list the seeds: keep one of them.")
-    chosen = [_check_seeds(seeds, name) for name, seeds in listed.items()]
-    seeds = _check_seeds(given, "seeds") if given is not None else chosen[0] if chosen else None
-    if seeds is None:
+    of_variants = {f"the [[compare]] of {variant['label']!r}": variant for variant in variants}
+    for name, table in ({f"[{name}]": table for name, table in tables.items()} | of_variants).items():
+        if _has(table, "seeds"):  # in TOML, a key belongs to the table above it
+            raise ExperimentError(f"seeds is in {name}: move it to the top of the file, above the first table.")
+    seeds = {"seeds": given} if given is not None else listed
+    if not seeds:
         return None
-    option = "seeds" if given is None else "--seeds"
-    problems = [
-        f"compare, {variant['label']!r}: run.seed and {option} exclude each other: remove run.seed, so that all "
-        "variants share the seeds."
-        for variant in variants
-        if _has(variant.get("run"), "seed")
-    ]
-    if any(re.match(r"\s*run\.seed\s*=\s*\S", setting) for setting in settings):
-        problems = ["--set run.seed and seeds exclude each other: keep the seeds, and choose them with --seeds."]
-    elif given is None and _has(tables.get("run"), "seed"):
-        problems.append("run.seed and seeds exclude each other: keep seeds, or run.seed to run each variant once.")
-    if problems:
-        raise ExperimentError(problems)
-    return seeds
+    places = [f"compare, {variant['label']!r}: " for variant in variants if _has(variant.get("run"), "seed")]
+    is_set = any(re.match(r"\s*run\.seed\s*=\s*\S", setting) for setting in settings)
+    if is_set or (given is None and _has(tables.get("run"), "seed")):
+        places.append("--set " if is_set else "")
+    if places:
+        problem = "run.seed and a list of seeds exclude each other: keep one of them."
+        raise ExperimentError([place + problem for place in places])
+    return next(_check_seeds(own, name) for name, own in seeds.items())
 
 
 def _has(table: Any, key: str) -> bool:
@@ -319,20 +300,16 @@ def _points(
     tables: dict[str, Any], axes: Sequence[Axis], variants: Sequence[Variant], seeds: list[int] | None
 ) -> Iterator[Point]:
     repeats = [{}] if seeds is None else [{"run.seed": seed} for seed in seeds]
-    for repeat, variant in product(repeats, variants or [{}]):
-        for steps in product(*(axis.values() for axis in axes)):
-            values = {key: value for step in steps for key, value in step.items()}
-            swept: dict[str, dict[str, Any]] = {}
-            for key, value in (values | repeat).items():
-                table, _, name = key.partition(".")
-                swept.setdefault(table, {})[name] = value
-            try:
-                experiment, unused = experiment_of(_merged(tables, swept), variant)
-            except ExperimentError as error:
-                listed = ", ".join(f"{key} = {value}" for key, value in values.items())
-                where = f"sweep, {listed}: " if listed else ""
-                raise ExperimentError([where + problem for problem in error.problems]) from None
-            yield Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
+    for repeat, variant, *steps in product(repeats, variants or [{}], *(axis.steps for axis in axes)):
+        pairs = (zip(axis.keys, step, strict=True) for axis, step in zip(axes, steps, strict=True))
+        values = dict(chain.from_iterable(pairs))
+        try:
+            experiment, unused = experiment_of(_merged(tables, nested(values | repeat)), variant)
+        except ExperimentError as error:
+            listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+            where = f"sweep, {listed}: " if listed else ""
+            raise ExperimentError([where + problem for problem in error.problems]) from None
+        yield Point(variant.get("label"), values, _named(without_unused_environment(experiment)), unused)
 
 
 def experiment_of(tables: Mapping[str, Any], variant: Variant) -> tuple[Experiment, Mapping[str, str]]:
@@ -354,14 +331,31 @@ def experiment_of(tables: Mapping[str, Any], variant: Variant) -> tuple[Experime
     return without_unused_keys(experiment), unused
 
 
+def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of nested tables by `table.key`."""
+    return {
+        f"{name}.{key}": value
+        for name, table in tables.items()
+        if isinstance(table, dict)
+        for key, value in table.items()
+    }
+
+
+def nested(keys: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables with these values, which are given by `table.key`."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name, value in keys.items():
+        table, _, key = name.partition(".")
+        tables.setdefault(table, {})[key] = value
+    return tables
+
+
 def _merged(tables: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     """Tables in which the changed keys replace those of `tables` one by one."""
-    merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    merged = dict(tables)
     for name, table in changed.items():
-        base = merged.setdefault(name, {})
-        if not isinstance(table, dict) or not isinstance(base, dict):
-            raise ExperimentError(f"{name} must be a table, for example {name} = {{ … }}.")
-        base.update(table)
+        base = tables.get(name)
+        merged[name] = base | table if isinstance(base, dict) and isinstance(table, dict) else table
     return merged
 
 

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pandas as pd
 
@@ -51,10 +52,6 @@ def run_sweep(
 
 def pool_for(on: str | None, workers: int, out: Path) -> Pool:
     """The pool that runs points below `out`: processes on this machine, or the Dask cluster that `on` names."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{out} cannot be created ({error.strerror}): choose another --out.") from None
     if on is None:
         return Pool(workers)
     from vefl_sim.sweep.cluster import connect
@@ -62,13 +59,12 @@ def pool_for(on: str | None, workers: int, out: Path) -> Pool:
     return connect(on, workers, out)
 
 
-@dataclass
-class PointTask:
-    """A point and its progress."""
+@dataclass(kw_only=True)
+class PointTask(IndexEntry):
+    """A point, its row in the index, and its progress."""
 
     point: Point
     wall_time_s: float
-    entry: IndexEntry
     share: float = 0.0  # of its rounds that are done
     deaths: int = 0  # how often its process died or stopped without a request
     submitted: bool = False  # to the pool, which may have a queue
@@ -84,7 +80,7 @@ class PointTask:
 
     def mark_running(self) -> None:
         """Note that a worker has started on the point."""
-        self.entry.status, self._warm = "running", None
+        self.status, self._warm = "running", None
 
     def advance(self, share: float) -> None:
         """Note which share of its rounds is done now, and measure how fast they are."""
@@ -97,26 +93,25 @@ class PointTask:
 
     def update_from(self, run: Run) -> None:
         """Set status, results and progress from the run directory."""
-        entry = self.entry
-        entry.run, entry.error = run.path.name, ""
-        entry.status = {"done": "done", "failed": "failed"}.get(run.state, "stopped")
+        self.run, self.error = run.path.name, ""
+        self.status = run.state if run.state in ("done", "failed") else "stopped"
         try:
             summary = run.summary
             if run.is_done:
                 run.require_complete()
         except VeflError as error:
-            entry.status, entry.error = "failed", str(error)
+            self.status, self.error = "failed", str(error)
             return
-        if entry.status == "failed":
+        if self.status == "failed":
             with suppress(OSError, IndexError):
-                entry.error = read_file(run.path / "FAILED").decode(errors="replace").strip().splitlines()[-1]
-        entry.rounds, entry.content = summary.get("rounds"), summary.get("content_digest", "")
-        entry.accuracy, entry.loss = summary.get("last_accuracy"), summary.get("last_loss")
-        self.share = (entry.rounds or 0) / self.point.experiment.rounds
+                self.error = read_file(run.path / "FAILED").decode(errors="replace").strip().splitlines()[-1]
+        self.rounds, self.content = summary.get("rounds"), summary.get("content_digest", "")
+        self.accuracy, self.loss = summary.get("last_accuracy"), summary.get("last_loss")
+        self.share = (self.rounds or 0) / self.point.experiment.rounds
         if run.is_done:
             self.share = 1.0
             self.cpu_s = summary.get("cpu_s", 0.0) + summary.get("prepare_cpu_s", 0.0)
-            entry.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
+            self.wall_s = summary.get("wall_s", 0.0) + summary.get("prepare_s", 0.0)
 
 
 @dataclass
@@ -149,26 +144,25 @@ class Tasks:
 
     def having(self, *statuses: str) -> list[PointTask]:
         """Tasks with one of these statuses, those with the longest remaining time first."""
-        return sorted((task for task in self if task.entry.status in statuses), key=lambda task: -task.left_s)
+        return sorted((task for task in self if task.status in statuses), key=lambda task: -task.left_s)
 
     def try_again(self) -> None:
         """Set failed and stopped points to waiting, so that they are run again."""
         for task in self.having("failed", "stopped"):
-            task.entry.status, task.entry.error = "waiting", ""
+            task.status, task.error = "waiting", ""
 
     def require_done(self) -> None:
         """Raise RunFailed with the errors of the points that failed, if there are any."""
-        if failed := [task for task in self if task.entry.status != "done"]:
-            failures = "".join(f"\n  {task.point.title}: {task.entry.error}" for task in failed[:_MOST_SHOWN])
-            more = f"\n  … and {len(failed) - _MOST_SHOWN} more, see the index" if len(failed) > _MOST_SHOWN else ""
-            raise RunFailed(
-                f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:{failures}{more}"
-            )
+        if failed := [task for task in self if task.status != "done"]:
+            lines = [f"{len(failed)} of {len(self)} points failed; repeat the command to try them again:"]
+            lines += [f"  {task.point.title}: {task.error}" for task in failed[:_MOST_SHOWN]]
+            lines += [f"  … and {len(failed) - _MOST_SHOWN} more, see the index"] * (len(failed) > _MOST_SHOWN)
+            raise RunFailed("\n".join(lines))
 
     def write_indexes(self) -> None:
         """Write the index of each sweep."""
         for index in self.indexes:
-            index.write({digest: task.entry for digest, task in self.by_digest.items()})
+            index.write(self.by_digest)
 
     @property
     def factor(self) -> float:
@@ -190,17 +184,16 @@ class Tasks:
         """Peak memory that points with the same scheme and data set needed at most."""
         kind = point.experiment.scheme.kind, point.experiment.data.kind
         alike = [t for t in self if (t.point.experiment.scheme.kind, t.point.experiment.data.kind) == kind]
-        return max((task.entry.peak_mb for task in alike if task.entry.peak_mb), default=_TYPICAL_MB)
+        return max((task.peak_mb for task in alike if task.peak_mb), default=_TYPICAL_MB)
 
 
-def _task(point: Point, previous: Mapping[str, object], out: Path | None) -> PointTask:
+def _task(point: Point, previous: Mapping[str, Any], out: Path | None) -> PointTask:
     """The task of a point with its row in the previous index; `out`: where its run may be."""
-    entry = IndexEntry(peak_mb=previous.get("peak_mb"))  # type: ignore[arg-type]
-    task = PointTask(point, wall_time_s(point.experiment), entry)
+    task = PointTask(point=point, wall_time_s=wall_time_s(point.experiment), peak_mb=previous.get("peak_mb"))
     if out and (run := point.run(out)):
         task.update_from(run)
-    if previous.get("status") == "failed" and entry.status != "done":
-        entry.status, entry.error = "failed", str(previous.get("error", ""))
+    if previous.get("status") == "failed" and task.status != "done":
+        task.status, task.error = "failed", previous.get("error", "")
     return task
 
 
@@ -245,7 +238,7 @@ class Runner:
         finally:
             self._pool.close()
             for task in self._tasks.having("running"):
-                task.entry.status = "stopped"
+                task.status = "stopped"
             with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # an error gives the reason
                 self._tasks.write_indexes()
         if self._stop.made:
@@ -302,7 +295,7 @@ class Runner:
         if report.state:
             task.submitted = False
             self._end(task, report)
-        elif task.submitted and task.entry.status != "running":
+        elif task.submitted and task.status != "running":
             task.mark_running()
         else:
             return
@@ -311,17 +304,15 @@ class Runner:
 
     def _end(self, task: PointTask, report: Report) -> None:
         """Set the status of a point from the last report of its job; some points are tried again."""
-        entry, state = task.entry, str(report.state)
-        run = task.point.run(self._tasks.out)
+        state, run = str(report.state), task.point.run(self._tasks.out)
         if run and (state == "done" or not self._tasks.fresh):  # else it may be an older run of the point
             task.update_from(run)
-        entry.status, entry.error = state, report.error
-        entry.peak_mb = report.peak_mb or entry.peak_mb
+        task.status, task.error, task.peak_mb = state, report.error, report.peak_mb or task.peak_mb
         if state == "died" or (state == "stopped" and not self._stop.made):
             task.deaths += 1
-            entry.status = "waiting" if task.deaths < _ATTEMPTS else "failed"
+            task.status = "waiting" if task.deaths < _ATTEMPTS else "failed"
         if state == "busy":
-            entry.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
+            task.status, task.not_before_s = "waiting", time.monotonic() + _BUSY_S
 
     def _update_if_due(self) -> None:
         """Count the workers, and write the indexes if they have changed; if that fails, runs continue."""
@@ -339,9 +330,7 @@ def _require_importable(point: Point) -> None:
     watchers = [("run.watch", name) for name in point.experiment.run.watch or ()]
     for key, name in (*part_names(point.experiment), *watchers):
         if name.startswith("__main__:"):
-            raise BadInput(
-                f'{key} = "{name}" is in the script, but points are run by other processes: move the part '
-                f"to a module of its own."
-            )
+            problem = "is in the script, which the processes of points cannot import: move the part to a module."
+            raise BadInput(f'{key} = "{name}" {problem}')
     for _, name in watchers:
         require_watcher(name)

@@ -1,7 +1,6 @@
 """The rules by which statements of the paper are judged, on made-up results: each verdict can come out."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +35,6 @@ def verdict(made: Any, *lines: Mapping[int, Any]) -> Any:
     return claims.judge(made, lines).verdict
 
 
-def test_the_worst_of_several_numbers_decides() -> None:
-    made = claim(at=[1, 2], paper=[0.1, 0.5])
-    assert verdict(made, flat(0.5)) == V.REPRODUCED
-    assert verdict(replace(made, paper=[0.2, 0.5]), flat(0.5)) == V.NOT
-
-
 @pytest.mark.parametrize(
     ("rule", "ours", "expected"),
     [
@@ -70,19 +63,13 @@ def test_a_lead_must_be_half_of_the_papers(rule: str, other: float) -> None:
     assert verdict(made, flat(min(other, 0.59)), flat(0.59), flat(0.6), flat(0.5)) == V.NOT
 
 
-def test_every_leader_is_above_the_others() -> None:
-    assert verdict(claim("above", "final accuracy", leaders=2), flat(0.1), flat(0.8), flat(0.6)) == V.NOT
-
-
 def test_only_seeds_of_all_lines_count_and_some_measures_need_five() -> None:
     made = claim("at most", "failing seeds", at=[2])
     assert verdict(made, flat(0.5, seeds=4)) == V.NOT_RUN
     assert verdict(made, flat(0.8, seeds=5)) == V.REPRODUCED
     assert verdict(made, flat(0.5, seeds=5)) == V.NOT
-    made = claim("alike", "final accuracy")
-    one = claims.judge(made, [flat(0.5, seeds=3), flat(0.5, seeds=1)])
+    one = claims.judge(claim("alike", "final accuracy"), [flat(0.5, seeds=3), flat(0.5, seeds=1)])
     assert (one.verdict, one.seeds) == (V.NOT_RUN, 1)
-    assert claims.judge(made, [flat(0.5, seeds=3), flat(0.5, seeds=2)]).seeds == 2
 
 
 def value(measure: str, line: Mapping[int, Any], at: float = 0.0) -> float:
@@ -134,7 +121,6 @@ def test_every_claim_of_the_paper_names_lines_that_exist() -> None:
     for run in runs_by_seed.values():
         run.rounds["p_suc_with_ineligible"] = run.rounds["p_suc"]
     rows = [*claims.judged(all_claims(), by_name, lambda point: runs_by_seed[point.seed])]
-    assert len(rows) > 70
     assert {one.verdict for _, judgements in rows for one in judgements[:1]} <= {V.REPRODUCED, V.TREND, V.NOT}
     assert claims.table(rows).count("\n") == len(rows) + 1
 
@@ -160,20 +146,18 @@ def test_a_line_that_does_not_exist_is_named() -> None:
 
 
 def test_without_results_or_with_stale_ones_nothing_is_judged() -> None:
-    rows = [*claims.judged(all_claims(), sweeps(), lambda point: None)]
-    assert {one.verdict for _, judgements in rows for one in judgements} == {V.NOT_RUN, V.SAME, V.NO_LINE}
     stale = flat(0.5, seeds=5)
     for run in stale.values():
         run.stale = True
-    (row,) = claims.judged([claim(of=["PDPC"], at=[2], paper=[0.5])], sweeps(), lambda point: stale[point.seed])
-    assert row[1][0].verdict == V.NOT_RUN
+    for find in (lambda point: None, lambda point: stale[point.seed]):
+        (row,) = claims.judged([claim(of=["PDPC"], at=[2], paper=[0.5])], sweeps(), find)
+        assert row[1][0].verdict == V.NOT_RUN
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("", "not TOML =", r"claims.toml cannot be read .*: restore it\.$"),
-        ("", "[[claim]]\n", r"claims.toml cannot be read .*: restore it\.$"),
         ("paper = [0.13, 0.28]", "paper = [0.13]", "needs a number of the paper for each line and round"),
         ('rule = "near"', 'rule = "far"', "names far, which is no rule or measure"),
     ],

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,12 @@ from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
 from vefl_sim.learning.datasets.public import Holding
 from vefl_sim.sweep.job import Report
 from vefl_sim.sweep.points import Point, Sweep, load_sweep
-from vefl_sim.sweep.results.collector import ResultCollector, adopt_store
 from vefl_sim.sweep.results.keys import key_digest, keys_of, toml_of
 from vefl_sim.sweep.results.probes import Probe, Probes, probe_keys
 from vefl_sim.sweep.results.store import Store
 
 Command = Callable[..., tuple[int, str]]
+collector = paper_module("collector")
 SCRIPT = ROOT / "experiments" / "paper" / "run.py"
 
 
@@ -36,8 +37,6 @@ def test_the_most_useful_points_come_first(script: ModuleType) -> None:
     points = script.in_order(sweeps)
     digests = [key_digest(keys_of(point.experiment)) for point in points]
     assert len(set(digests)) == len(digests)
-    alone = [p for p in points if p.experiment.scheme.kind == "centralized"]  # one point for all three splits
-    assert len(alone) == len({(p.experiment.data.kind, p.seed) for p in alone})
     first = len(sweeps[3].points)
     assert {point.experiment.learning.kind for point in points[:first]} == {"none"}
     rest = points[first:]
@@ -62,8 +61,8 @@ def tiny(tmp_path: Path) -> Sweep:
     return load_sweep(tmp_path / "tiny.toml")
 
 
-def quiet_collector(tmp_path: Path, out: str = "runs") -> ResultCollector:
-    return ResultCollector(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
+def quiet_collector(tmp_path: Path, out: str = "runs") -> Any:
+    return collector.ResultCollector(Store(tmp_path / "results"), tmp_path / out, lambda line: None)
 
 
 @pytest.fixture
@@ -71,27 +70,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
     """Replace probing and running; the list records what would be probed and run."""
     recorded: list[tuple[str, Point]] = []
 
-    def probe(self: ResultCollector, points: list[Point], *, again: bool) -> dict[str, list[str]]:
+    def probe(self: Any, points: list[Point], *, again: bool) -> dict[str, list[str]]:
         assert not again
         recorded.extend(("probed", point) for point in points)
         return {}
 
-    def run_and_store(self: ResultCollector, point: Point, number: str) -> Report:
+    def run_and_store(self: Any, point: Point, number: str) -> Report:
         recorded.append(("run", point))
         return Report(point.digest, "done")
 
-    monkeypatch.setattr(ResultCollector, "probe", probe)
-    monkeypatch.setattr(ResultCollector, "_run_and_store", run_and_store)
+    monkeypatch.setattr(collector.ResultCollector, "probe", probe)
+    monkeypatch.setattr(collector.ResultCollector, "_run_and_store", run_and_store)
     return recorded
 
 
 def test_only_points_that_are_run_are_probed(tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]) -> None:
-    stored, claimed, third, fourth = tiny.points
+    stored, claimed, third, _ = tiny.points
     store_result(tmp_path / "results", stored, [None, None])
     with quiet_collector(tmp_path, "elsewhere").claim(claimed):  # another process with the same store
         assert quiet_collector(tmp_path).collect(tiny.points, 1) == []
     assert calls == [("probed", third), ("run", third)]
-    assert fourth not in [point for _, point in calls]
 
 
 def other_store(folder: Path, tiny: Sweep, source: str = "theirs", slots: int = 5) -> Store:
@@ -103,11 +101,6 @@ def other_store(folder: Path, tiny: Sweep, source: str = "theirs", slots: int = 
     probes = Probes(folder / "probes.json", [Probe(toml_of(keys), (3, 3), {"tx_slots": slots}, {}, sources)])
     probes.write()
     return Store(folder)
-
-
-def adopted(store: Store, other: Store) -> tuple[int, list[str]]:
-    lines: list[str] = []
-    return adopt_store(store, other, lines.append), lines
 
 
 def without_results(store: Store) -> Store:
@@ -122,10 +115,9 @@ def test_results_of_another_store_are_added_if_its_probes_agree(tmp_path: Path, 
     store = without_results(other_store(tmp_path / "results", tiny, "ours"))
     store.probes.probes[0].generations = store.probes.probes[0].sources["ours"] = (1, 1)
     store.probes.write()
-    other = other_store(tmp_path / "other", tiny)
+    other, lines = other_store(tmp_path / "other", tiny), list[str]()
     (tmp_path / "other" / "damaged.json.xz").write_bytes(b"junk")
-    added, lines = adopted(store, other)
-    assert added == 1
+    assert collector.adopt_store(store, other, lines.append) == 1
     assert "damaged.json.xz is not a stored result" in lines[0]
     assert sum("it is stale, or a current one" in line for line in lines) == 1
     again = Store(tmp_path / "results")
@@ -134,25 +126,27 @@ def test_results_of_another_store_are_added_if_its_probes_agree(tmp_path: Path, 
     assert not found.stale
     assert again.find(tiny.points[1]) is None
     assert again.probes.probes[0].sources == {"ours": (1, 1), "theirs": (1, 1), "older": (2, 3)}
-    assert adopted(again, other_store(tmp_path / "other", tiny))[0] == 0  # it is stored
+    assert collector.adopt_store(again, other_store(tmp_path / "other", tiny), print) == 0  # it is stored
 
 
-def test_results_of_another_store_are_left_out_if_its_probe_gave_other_figures(tmp_path: Path, tiny: Sweep) -> None:
-    store = without_results(other_store(tmp_path / "results", tiny, "ours", slots=6))
-    added, lines = adopted(store, other_store(tmp_path / "other", tiny))
-    assert added == 0
-    assert "gave other figures there: tx_slots was 6 and is 5" in lines[0]
-    assert not [*store.folder.glob("*.json.xz")]
+def test_results_of_another_store_are_left_out_if_its_probe_gave_other_figures(
+    tmp_path: Path, tiny: Sweep, command: Command
+) -> None:
+    without_results(other_store(tmp_path / "results", tiny, "ours", slots=6))
+    other_store(tmp_path / "other", tiny)
+    code, output = command("--add", tmp_path / "other")
+    assert "gave other figures there: tx_slots was 6 and is 5" in output
+    assert (code, output.splitlines()[-1]) == (0, f"0 results added to {tmp_path / 'results'}")
 
 
 def test_a_finished_run_is_probed_before_it_is_stored(
     script: ModuleType, tmp_path: Path, tiny: Sweep, calls: list[tuple[str, Point]]
 ) -> None:
     vefl_sim.simulate(tiny.points[2].experiment, out=tmp_path / "runs")
-    collector = quiet_collector(tmp_path)
-    assert script.collect(collector, [tiny], 0) == 0
+    mine = quiet_collector(tmp_path)
+    assert script.collect(mine, [tiny], 0) == 0
     assert [(what, point.title) for what, point in calls] == [("probed", tiny.points[2].title)]
-    assert collector.has_current(tiny.points[2])
+    assert mine.has_current(tiny.points[2])
 
 
 def with_folders(tmp_path: Path, *arguments: object) -> list[str]:
@@ -166,7 +160,7 @@ def command(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """The script, run in this process, as well as its points; returns exit code and output."""
-    monkeypatch.setattr("vefl_sim.sweep.results.collector.run_in_process", run_here)
+    monkeypatch.setattr(collector, "run_in_process", run_here)
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.chdir(ROOT)
@@ -176,12 +170,6 @@ def command(
         return code, captured.out + captured.err
 
     return run
-
-
-def test_a_store_is_told_from_a_folder_of_runs(tmp_path: Path, tiny: Sweep, command: Command) -> None:
-    other_store(tmp_path / "other", tiny)
-    code, output = command("--add", tmp_path / "other")
-    assert (code, output.splitlines()[-1]) == (0, f"1 results added to {tmp_path / 'results'}")
 
 
 def test_a_figure_that_cannot_be_drawn_is_an_error_and_one_without_results_is_not(

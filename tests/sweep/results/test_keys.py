@@ -6,7 +6,8 @@ import pytest
 
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.toml import validated
-from vefl_sim.sweep.results.keys import flat, key_digest, keys_of, matches, matches_network, toml_of
+from vefl_sim.sweep.points import flat
+from vefl_sim.sweep.results.keys import key_digest, keys_of, matches, matches_network, toml_of
 
 
 def experiment(**tables: dict[str, object]) -> Experiment:
@@ -19,13 +20,10 @@ PLAIN = keys_of(experiment())
 @pytest.mark.parametrize(
     "tables",
     [
-        {"run": {"name": "y", "checkpoint_every": 3}},
-        {"learning": {"threads": 2}},
-        {"trace": {"slots": "full"}},
-        {"sumo": {"client": "traci"}},
+        {"run": {"name": "y", "checkpoint_every": 3}, "learning": {"threads": 2}},
+        {"trace": {"slots": "full"}, "sumo": {"client": "traci"}},
         {"data": {"dir": "elsewhere"}},
-        {"traffic": {"mean_in_coverage": 35.0}},
-        {"run": {"duration_s": 2000.0}},
+        {"traffic": {"mean_in_coverage": 35.0}, "run": {"duration_s": 2000.0}},
     ],
 )
 def test_presentation_and_explicit_defaults_do_not_count(tables: dict[str, dict[str, object]]) -> None:
@@ -37,7 +35,6 @@ def test_presentation_and_explicit_defaults_do_not_count(tables: dict[str, dict[
     [
         {"run": {"seed": 2}},
         {"vefl": {"budget": 999.0}},
-        {"learning": {"learning_rate": 0.1}},
         {"learning": {"batch_size": 32}},  # has no default but None
         {"data": {"kind": "folder", "dir": "elsewhere"}},
         {"sla": {"base_fee": (10.0, 21.0)}},

@@ -17,6 +17,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.experiment.unused_keys import unused_environment
+from vefl_sim.sweep.points import flat, nested
 
 Keys = Mapping[str, Any]
 """Values by `table.key`."""
@@ -42,23 +43,9 @@ def keys_of(experiment: Experiment) -> dict[str, Any]:
     return {key: value for key, value in kept.items() if key not in unused}
 
 
-def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of nested tables by `table.key`."""
-    return {
-        f"{table}.{key}": value
-        for table, keys in tables.items()
-        if isinstance(keys, dict)
-        for key, value in keys.items()
-    }
-
-
 def toml_of(keys: Keys) -> str:
     """The TOML text with these keys."""
-    tables: dict[str, dict[str, Any]] = {}
-    for name, value in keys.items():
-        table, _, key = name.partition(".")
-        tables.setdefault(table, {})[key] = value
-    return tomli_w.dumps(tables)
+    return tomli_w.dumps(nested(keys))
 
 
 def matches(stored: Keys, wanted: Keys) -> bool:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from math import isclose, isnan
+from math import isclose
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,8 +30,8 @@ from vefl_sim.experiment.toml import validated
 from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.keys import Keys, flat, key_digest, keys_of, matches, toml_of
-from vefl_sim.sweep.results.result import floats
+from vefl_sim.sweep.points import flat
+from vefl_sim.sweep.results.keys import Keys, key_digest, keys_of, matches, toml_of
 
 FILE = "probes.json"
 Generations = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
@@ -57,10 +57,11 @@ _SMALL = {
     "learning.evaluate_every": 1,
 }
 """Fast CVs with little power and a tight budget: some cannot take part, some are dropped, some updates are lost."""
-_MERGED = "learning.iterations_per_step"
-_ITERATIONS_PER_STEP = 8  # of a probe whose experiment merges iterations, so that a CV takes several steps
-_HOLDERS = "data.holders"
-_SMALL_HOLDERS = 100  # of a probe whose experiment sets data.holders: more than the CVs that come in six rounds
+_SMALL_WHERE_LARGER = {
+    "learning.iterations_per_step": 8,  # so that a CV takes several steps
+    "data.holders": 100,  # more than the CVs that come in six rounds
+}
+"""Of a probe whose experiment sets more than one of them."""
 _LEFT_OUT = ("run.duration_s", "traffic.arrivals_per_s", "data.", "model.start")
 _KEPT = ("data.partition", "data.shards_per_cv")  # exceptions to _LEFT_OUT: they select code, not sizes
 _NEEDS_NUMBERS = ("data.partition", "learning.loss", "model.factory")  # left out unless targets are classes
@@ -131,11 +132,8 @@ class Probes:
 
         If nothing differs, or with `accept`, the sources of the run are added to the probe.
         """
-        network, learning, source = (
-            network_figures(run),
-            learning_figures(run),
-            source_digest(recorded_versions(run.path)),
-        )
+        network, learning = network_figures(run), learning_figures(run)
+        source = source_digest(recorded_versions(run.path))
         probe = self.of(keys)
         if probe is None:
             self.probes.append(Probe(toml_of(keys), (1, 1), network, learning, {source: (1, 1)}))
@@ -176,14 +174,10 @@ class Probes:
 
 def probe_keys(keys: Keys) -> dict[str, Any]:
     """The keys of the short run that represents an experiment with these keys."""
-    left_out = () if keys.get("learning.loss", "cross-entropy") == "cross-entropy" else _NEEDS_NUMBERS
-    kept = {key: value for key, value in keys.items() if key not in left_out}
-    small = {key: value for key, value in kept.items() if key in _KEPT or not key.startswith(_LEFT_OUT)} | _SMALL
-    if small.get(_MERGED, 1) > 1:
-        small[_MERGED] = _ITERATIONS_PER_STEP
-    if keys.get(_HOLDERS):
-        small[_HOLDERS] = _SMALL_HOLDERS
-    return small
+    kept = {key: value for key, value in keys.items() if key in _KEPT or not key.startswith(_LEFT_OUT)}
+    numbers = () if keys.get("learning.loss", "cross-entropy") == "cross-entropy" else _NEEDS_NUMBERS
+    larger = {key: value for key, value in _SMALL_WHERE_LARGER.items() if (keys.get(key) or 1) > 1}
+    return {key: value for key, value in kept.items() if key not in numbers} | _SMALL | larger
 
 
 def probe_experiment(keys: Keys, file: str = "") -> Experiment:
@@ -212,16 +206,15 @@ def probe_name(keys: Keys) -> str:
 def network_figures(run: Run) -> dict[str, Any]:
     """Counts, causes of loss, money and energy, round by round."""
     rounds, summary = run.rounds, run.summary
-    counts = {name: [int(value) for value in rounds[name]] for name in _SUMS}
-    money = {name: [float(value) for value in rounds[name]] for name in _MONEY}
-    slots = int(run.vehicles["tx_slots"].sum())
-    return counts | money | {"lost": summary["updates_lost"], "tx_slots": slots}
+    counts = {name: rounds[name].astype(int).tolist() for name in _SUMS}
+    money = {name: rounds[name].astype(float).tolist() for name in _MONEY}
+    return counts | money | {"lost": summary["updates_lost"], "tx_slots": int(run.vehicles["tx_slots"].sum())}
 
 
 def learning_figures(run: Run) -> dict[str, Any]:
-    """Accuracy and loss, round by round."""
-    rounds = run.rounds
-    return {name: [None if isnan(value) else float(value) for value in floats(rounds[name])] for name in _LEARNT}
+    """Accuracy and loss, round by round; None where the model was not evaluated."""
+    learnt = run.rounds[[*_LEARNT]].astype("Float64").astype(object)
+    return {name: learnt[name].where(learnt[name].notna(), None).tolist() for name in _LEARNT}
 
 
 def probe_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

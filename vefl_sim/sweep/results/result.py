@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,10 @@ from vefl_sim.core.files import atomic_file, read_file
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.learning.metric import Metric, metric_of
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.keys import flat, key_digest
+from vefl_sim.sweep.points import flat
+from vefl_sim.sweep.results.keys import key_digest
 
+T = TypeVar("T", bound=float)
 MeasuredFrom = Literal["run", "result"]
 SUFFIX = ".json.xz"
 _MAX_PACKED_BYTES, _MAX_BYTES = 2_000_000, 50_000_000
@@ -64,24 +66,18 @@ class _Rounds(_Strict):
     accuracy: list[_Fraction | None]
     loss: list[_OptionalFloat]
 
-    @model_validator(mode="after")
-    def _check_lengths(self) -> "_Rounds":
-        if len({len(getattr(self, name)) for name in _COLUMNS}) != 1:
-            raise ValueError("the columns are not equally long")
-        return self
-
 
 _COLUMNS = tuple(_Rounds.model_fields)
 
 
-class _Distribution(_Strict):
+class _Distribution(_Strict, Generic[T]):
     """Values, and how many CVs have each."""
 
-    values: list[_Amount] = Field(max_length=1_000_000)
+    values: list[T] = Field(max_length=1_000_000)
     counts: list[Annotated[int, Field(ge=1, le=10**7)]]
 
     @model_validator(mode="after")
-    def _check_counts(self) -> "_Distribution":
+    def _check_counts(self) -> "_Distribution[T]":
         if len(self.values) != len(self.counts) or sum(self.counts) > 10**7:
             raise ValueError("values and counts do not match")
         return self
@@ -89,12 +85,6 @@ class _Distribution(_Strict):
     def expanded(self) -> Floats:
         """Each value as often as CVs have it."""
         return np.repeat(np.asarray(self.values, np.float64), self.counts)
-
-
-class _Fractions(_Distribution):
-    """A distribution of values up to 1."""
-
-    values: list[_Fraction] = Field(max_length=1_000_000)
 
 
 class _File(_Strict):
@@ -110,8 +100,8 @@ class _File(_Strict):
     cpu_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # missing in results of version 0.2.0 and before
     ineligible: _Count
     rounds: _Rounds
-    sojourn_s: _Distribution
-    p_suc: _Fractions
+    sojourn_s: _Distribution[_Amount]
+    p_suc: _Distribution[_Fraction]
 
 
 @dataclass(frozen=True)
@@ -189,14 +179,13 @@ class Result:
     @property
     def learns(self) -> bool:
         """Whether the result contains accuracies or losses."""
-        stored = self.file.rounds
-        return any(value is not None for value in (*stored.accuracy, *stored.loss))
+        return bool(self.rounds[["accuracy", "loss"]].notna().any(axis=None))
 
     @property
     def metric(self) -> Metric:
         """The metric of the run."""
-        has_accuracy = any(value is not None for value in self.file.rounds.accuracy)
-        return metric_of(str(self.keys.get("learning.loss", "cross-entropy")), has_accuracy=has_accuracy)
+        loss = str(self.keys.get("learning.loss", "cross-entropy"))
+        return metric_of(loss, has_accuracy=bool(self.rounds["accuracy"].notna().any()))
 
     def without_learning(self) -> "Result":
         """The result without accuracies and losses."""
@@ -207,10 +196,9 @@ class Result:
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """One row per round: the stored columns, and those computed from them."""
-        stored = self.file.rounds
-        optional = {name: pd.array(getattr(stored, name), dtype="Float64") for name in ("p_suc", "accuracy", "loss")}
-        columns = {name: optional.get(name, np.asarray(getattr(stored, name))) for name in _COLUMNS}
-        table = pd.DataFrame({"round": np.arange(1, len(stored.end_ns) + 1), **columns})
+        table = pd.DataFrame(self.file.rounds.model_dump())
+        table = table.astype(dict.fromkeys(("p_suc", "accuracy", "loss"), "Float64"))
+        table.insert(0, "round", np.arange(1, len(table) + 1))
         ineligible = table["in_coverage"] - table["eligible"]
         counted = table["ordered"] + ineligible
         fractions = (table["p_suc"].fillna(0.0) * table["ordered"] / counted.where(counted > 0)).astype("Float64")
@@ -273,7 +261,7 @@ def read_result(path: Path) -> Result:
     """Read a result file; raises BadInput with one sentence about what is wrong with it."""
     try:
         result = Result(_File.model_validate(json.loads(_unpacked(path))), path)
-        _ = result.keys
+        _ = result.keys, result.rounds  # TOML that cannot be parsed, and columns of different lengths, are errors
         return result
     except ValidationError as error:
         first = error.errors()[0]
@@ -284,9 +272,8 @@ def read_result(path: Path) -> Result:
 
 
 def _unpacked(path: Path) -> bytes:
-    packed = read_file(path, _MAX_PACKED_BYTES)
     decompressor = lzma.LZMADecompressor(memlimit=200_000_000)
-    text = decompressor.decompress(packed, max_length=_MAX_BYTES)
+    text = decompressor.decompress(read_file(path, _MAX_PACKED_BYTES), max_length=_MAX_BYTES)
     if not decompressor.eof:
         raise ValueError("it is cut off, or too large")
     return text

@@ -1,6 +1,6 @@
 """The results stored in the folder `results` beside an experiment's file, from which figures are drawn."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -120,19 +120,6 @@ class Store:
         self.__dict__.pop("_read", None)
         return path
 
-    def times_s(self, experiment: Experiment) -> list[float]:
-        """CPU times, in seconds, of results with the same scheme, data set, round length and learning.
-
-        A result without its CPU time counts with its wall time, which is longer where other work shared the core.
-        """
-        alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
-        keys = keys_of(experiment)
-        return [
-            result.file.wall_s if result.file.cpu_s is None else result.file.cpu_s
-            for result in self
-            if result.file.wall_s and all(result.keys.get(key) == keys.get(key) for key in alike)
-        ]
-
     def _is_stale(self, result: Result, learning: bool = True) -> bool:
         return self.probes.is_stale(result.keys, result.file.source, learning=learning and result.learns)
 
@@ -157,12 +144,3 @@ def inputs_of(experiment: Experiment) -> dict[str, str]:
     if experiment.model.start:
         inputs["model.start"] = start_digest(experiment.model.start)
     return inputs
-
-
-def runs_in(folders: Iterable[Path]) -> Iterator[Run]:
-    """The finished runs of some folders, each a run directory or the parent of run directories."""
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadInput(f"{folder} does not exist: give a run directory, or a folder of run directories.")
-        inside = [folder] if (folder / "resolved.toml").is_file() else sorted(folder.iterdir())
-        yield from (run for path in inside if (path / "resolved.toml").is_file() and (run := Run(path)).is_done)

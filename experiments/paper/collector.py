@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,31 +52,22 @@ class ResultCollector:
         sources of every result. A point that another process works on is skipped. Raises ResultsChanged if a probe
         differs, and RunInterrupted if the user stopped it.
         """
-        done, failed = 0, list[str]()
+        tried, failed = 0, list[str]()
         with self._stop.listening():
             for point in points:
-                if done + len(failed) >= limit:
+                if tried == limit:
                     break
-                outcome = self._run_if_missing(point, f"{done + len(failed) + 1} of {limit}")
-                if outcome is None or outcome.state == "busy":
-                    continue
-                if outcome.state == "done":
-                    done += 1
-                elif outcome.state == "stopped":
-                    raise RunInterrupted("finished points are stored, and the last one is saved: run the command again")
-                else:
-                    failed.append(f"{point.title}: {outcome.error}")
+                with suppress(Timeout), self.claim(point):
+                    if self.has_current(point):
+                        continue
+                    require_whole(point.experiment.data)
+                    require_unchanged(self.probe([point], again=False))
+                    end = self._run_and_store(point, f"{tried + 1} of {limit}")
+                    if end.state == "stopped":
+                        raise RunInterrupted("finished points are stored, the last one is saved: run the command again")
+                    tried += end.state != "busy"
+                    failed += [f"{point.title}: {end.error}"] if end.state in ("failed", "died") else []
         return failed
-
-    def _run_if_missing(self, point: Point, number: str) -> Report | None:
-        """Run a point and store its result; None if it has one, or if another process works on it."""
-        with suppress(Timeout), self.claim(point):
-            if self.has_current(point):
-                return None
-            require_whole(point.experiment.data)
-            require_unchanged(self.probe([point], again=False))
-            return self._run_and_store(point, number)
-        return None
 
     def has_current(self, point: Point) -> bool:
         """Whether a current result of the point is stored, perhaps by another process."""
@@ -125,8 +116,14 @@ class ResultCollector:
         return differ
 
     def expected_s(self, point: Point) -> float:
-        """Expected wall time of a point on a quiet core: the median of stored results like it, or a rough estimate."""
-        measured = self.store.times_s(point.experiment)
+        """Expected wall time of a point on a quiet core: the median CPU time of stored results like it, or an estimate.
+
+        A result without its CPU time counts with its wall time, which is longer where other work shared the core.
+        """
+        alike = ("scheme.kind", "scheme.constrained", "data.kind", "learning.kind", "vefl.round_s")
+        keys = keys_of(point.experiment)
+        files = [one.file for one in self.store if all(one.keys.get(key) == keys.get(key) for key in alike)]
+        measured = [file.wall_s if file.cpu_s is None else file.cpu_s for file in files if file.wall_s]
         return median(measured) if measured else wall_time_s(point.experiment)
 
     def _run(self, experiment: Experiment, out: Path) -> Report:
@@ -149,17 +146,21 @@ class ResultCollector:
         return FileLock(folder / key_digest(keys_of(point.experiment)), is_singleton=False, timeout=0)
 
 
+def runs_in(folders: Iterable[Path]) -> Iterator[Run]:
+    """The finished runs of some folders, each a run directory or the parent of run directories."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} does not exist: give a run directory, or a folder of run directories.")
+        inside = [folder] if (folder / "resolved.toml").is_file() else sorted(folder.iterdir())
+        yield from (run for path in inside if (path / "resolved.toml").is_file() and (run := Run(path)).is_done)
+
+
 def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_line: PrintLine) -> int:
     """Store the finished runs of these points and return their number; a later run of a point replaces an earlier."""
     wanted = [keys_of(point.experiment) for point in points]
     known_parts = {name for point in points for _, name in part_names(point.experiment)}
     added = 0
-
-    def end_time_ns(run: Run) -> int:
-        mark = run.path / "DONE"
-        return (mark if mark.exists() else run.path).stat().st_mtime_ns
-
-    for run in sorted(runs, key=end_time_ns):
+    for run in sorted(runs, key=lambda run: (run.path / "DONE").stat().st_mtime_ns):
         try:
             foreign = [name for _, name in part_names(run.experiment) if name not in known_parts]
             keys = {} if foreign else keys_of(run.experiment)  # which imports the parts
@@ -167,11 +168,10 @@ def add_runs(store: Store, runs: Iterable[Run], points: Sequence[Point], print_l
                 print_line(f"{run.path.name} is left out: it belongs to none of the points")
                 continue
             path = store.add(run)
+            added += 1
+            print_line(f"{run.path.name}: {path.name}, {path.stat().st_size} bytes")
         except VeflError as error:  # damaged, or of a version with keys that no longer exist
             print_line(f"{run.path.name} is left out: {error}")
-            continue
-        added += 1
-        print_line(f"{run.path.name}: {path.name}, {path.stat().st_size} bytes")
     return added
 
 
@@ -205,6 +205,5 @@ def duration(seconds: float) -> str:
 
 def require_unchanged(differ: dict[str, list[str]]) -> None:
     """Raise ResultsChanged if there are differences, given by the name of the probe."""
-    problems = [f"{name}: {difference}" for name, differences in differ.items() for difference in differences]
-    if problems:
+    if problems := [f"{name}: {difference}" for name, differences in differ.items() for difference in differences]:
         raise ResultsChanged([*problems, "The code no longer gives the results that are stored."])
