@@ -47,6 +47,14 @@ def test_what_is_imported_for_help_and_for_the_list_of_runs(module: str, call: s
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_make_install_upgrades_pip_and_setuptools_first() -> None:
+    make = ["make", "--dry-run", "--always-make", "--no-print-directory", "install"]
+    recipe = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert re.findall(r"pip install --quiet (.*)", recipe)[0] == "--upgrade --constraint constraints.txt pip setuptools"
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    assert int(pinned["pip"].split(".")[0]) >= 26
+
+
 def test_tests_in_the_background_of_a_script_can_be_interrupted() -> None:
     """A shell lets commands in the background ignore Ctrl-C, which some tests send to themselves."""
     code = (
