@@ -81,7 +81,7 @@ def _pooled_and_starts(x: jax.Array, w: jax.Array, bias: jax.Array, keep_starts:
         _array((len(x), *windows), x.dtype), _array((len(x) * keep_starts, *windows), jnp.int32),
         _array((_size(x) * LANES,), x.dtype), _array((lanes,), x.dtype), _array((lanes,), jnp.int32),
     )  # fmt: skip
-    pooled, starts, *_ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, w, bias)
+    pooled, starts, *_ = jax.ffi.ffi_call(calls.targets(x.dtype).forward, results)(x, w, bias)
     return pooled, starts
 
 
@@ -99,7 +99,7 @@ def _filter_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: ja
         _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((whole_vectors,), x.dtype),
         _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places + whole_vectors,), x.dtype),
     )  # fmt: skip
-    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), results)(x, starts, gradient, _parts(x, w))
+    dw, db, *_ = jax.ffi.ffi_call(calls.targets(x.dtype).filter_gradient, results)(x, starts, gradient, _parts(x, w))
     return jax.linear_transpose(_patches, w)(dw)[0], db[:filters]
 
 
@@ -109,7 +109,7 @@ def _input_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax
         _array(x.shape, x.dtype), _array((_size(x) + LANES,), x.dtype),
         _array(listed, jnp.int32), _array(listed, x.dtype),
     )  # fmt: skip
-    call = jax.ffi.ffi_call(calls.backward_input(x.dtype), results)
+    call = jax.ffi.ffi_call(calls.targets(x.dtype).input_gradient, results)
     dx, *_ = call(_patches(w), starts, gradient, _parts(x, w))
     return dx
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, tar_members
-from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files, require_labels
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-CIFAR10_CLASSES = len(OBJECTS)
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 _SIDE, _CHANNELS = 32, 3
@@ -29,12 +28,11 @@ def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
 
 
 def _images(records: bytes) -> Samples:
-    if not records or len(records) % _RECORD_BYTES:
+    if len(records) % _RECORD_BYTES:
         raise Damaged(f"has batches of {len(records)} bytes, which are not whole records of {_RECORD_BYTES}")
     table = np.frombuffer(records, np.uint8).reshape(-1, _RECORD_BYTES)
     labels = table[:, 0].astype(np.int32)
-    if labels.max() >= CIFAR10_CLASSES:
-        raise Damaged(f"has a label {labels.max()}, but there are only {CIFAR10_CLASSES} classes")
+    require_labels(labels, len(table), len(OBJECTS))
     return table[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels
 
 

@@ -15,12 +15,20 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
-from vefl_sim.learning.datasets.files import DataLocation
+from vefl_sim.learning.datasets.files import Damaged, DataLocation
 from vefl_sim.learning.holdings import SampleGroups
 from vefl_sim.mobility.scene import Mobility
 
 Samples = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Images and their labels."""
+
+
+def require_labels(labels: NDArray[np.integer], images: int, classes: int) -> None:
+    """Damaged if there are no images, or not one label for each, or labels of no class."""
+    if not 0 < len(labels) == images:
+        raise Damaged(f"has {len(labels)} labels for {images} images")
+    if labels.max() >= classes:
+        raise Damaged(f"has a label {labels.max()}, but there are only {classes} classes")
 
 
 class Subsets:

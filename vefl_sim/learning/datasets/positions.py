@@ -170,27 +170,16 @@ def _example(data: DataTable) -> Dataset:
 
 
 def _contradictions(e: Experiment) -> Iterator[str]:
-    needed_s = HISTORY_S + e.data.horizon_s
-    if to_s(e.duration_ns) < needed_s:
-        yield (
-            f'The run lasts {to_s(e.duration_ns):g} s, and a sample of data.kind = "positions" {needed_s} s '
-            f"({HISTORY_S} s and data.horizon_s = {e.data.horizon_s}): make the run longer."
-        )
-    if e.learning.loss == "cross-entropy":
-        yield (
-            'learning.loss = "cross-entropy" does not fit data.kind = "positions", whose targets are numbers: set '
-            'learning.loss = "mse".'
-        )
-    if e.data.partition in ("dirichlet", "shards"):
-        yield (
-            f'data.partition = "{e.data.partition}" splits by class, and data.kind = "positions" has none: set '
-            'data.partition = "own", with which each CV holds what it has recorded, or "iid".'
-        )
-    if e.model.factory == "vefl_models.cnn:cnn":
-        yield (
-            'model.factory = "vefl_models.cnn:cnn" takes images, and data.kind = "positions" has none: set '
-            'model.factory = "vefl_models.gru:gru" or "vefl_models.mlp:mlp".'
-        )
+    """The defaults are for images with classes."""
+    needed = {
+        'learning.loss = "mse"': e.learning.loss == "cross-entropy",
+        'data.partition = "own" (each CV holds what it has recorded) or "iid"': (
+            e.data.partition in ("dirichlet", "shards")
+        ),
+        'model.factory = "vefl_models.gru:gru" or "vefl_models.mlp:mlp"': e.model.factory == "vefl_models.cnn:cnn",
+    }
+    if wrong := [setting for setting, is_wrong in needed.items() if is_wrong]:
+        yield f'data.kind = "positions" has no images and no classes: set {", and ".join(wrong)}.'
 
 
 POSITIONS = RecordedKind(
