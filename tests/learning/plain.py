@@ -11,8 +11,7 @@ from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.network import outputs_of
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.network import outputs_of, scaled
 
 
 def train_plain(

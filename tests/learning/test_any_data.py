@@ -20,10 +20,9 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options, initial_model
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.learning.local import Descent
+from vefl_sim.learning.local import Descent, Shuffling
 from vefl_sim.learning.losses import CROSS_ENTROPY, MSE
-from vefl_sim.learning.network import input_spec
-from vefl_sim.learning.samples import Shuffling, scaled
+from vefl_sim.learning.network import input_spec, scaled
 from vefl_sim.simulation.scenario import build_scenario
 
 PLANE = plane(None, Streams(3))  # type: ignore[arg-type]

@@ -6,10 +6,10 @@ from vefl_models.cnn import cnn
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import Learner, LocalJob, Model
+from vefl_sim.learning.local import Shuffling
 from vefl_sim.learning.losses import CROSS_ENTROPY
-from vefl_sim.learning.network import outputs_of
+from vefl_sim.learning.network import outputs_of, scaled
 from vefl_sim.learning.objective import BATCH, Evaluator
-from vefl_sim.learning.samples import Shuffling, scaled
 
 SHARDS = {v: np.arange(25 * v, 25 * (v + 1)) for v in range(8)}
 JOBS = [LocalJob(3, 4), LocalJob(0, 2), LocalJob(6, 5)]

@@ -13,10 +13,9 @@ from vefl_sim.learning import local
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import initial_model
 from vefl_sim.learning.learner import LocalJob, Model
-from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, StepMethod, has_convolution
+from vefl_sim.learning.local import BLOCK, Descent, LocalTraining, Shuffling, StepMethod, has_convolution
 from vefl_sim.learning.losses import CROSS_ENTROPY
-from vefl_sim.learning.network import input_spec, outputs_of
-from vefl_sim.learning.samples import Shuffling, scaled
+from vefl_sim.learning.network import input_spec, outputs_of, scaled
 
 DESCENT = Descent(learning_rate=0.05, proximal_mu=0.5)
 SHARDS = {4: np.arange(3), 9: np.arange(3, 3 + BLOCK), 2: np.arange(100, 175), 7: np.array([199, 50, 60])}

@@ -17,8 +17,7 @@ from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, initial_model
 from vefl_sim.learning.model_card import PIXELS, ModelCard, Scaling
-from vefl_sim.learning.network import input_spec
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.network import input_spec, scaled
 from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
 from vefl_sim.records.models import ModelFiles
 

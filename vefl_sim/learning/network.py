@@ -15,6 +15,7 @@ from flax import linen as nn
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.learner import Model
+from vefl_sim.learning.model_card import PIXELS
 
 Statistics = dict[str, Any]
 """The collections of a model that are not trained; empty for most networks."""
@@ -29,6 +30,13 @@ def input_spec(input_shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct
     """Shape and type of a batch of one input, as the network gets it from a data set of this type."""
     integers = jnp.issubdtype(dtype, jnp.integer) and dtype != jnp.uint8
     return jax.ShapeDtypeStruct((1, *input_shape), jnp.int32 if integers else jnp.result_type(float))  # type: ignore[no-untyped-call]
+
+
+def scaled(inputs: jax.Array) -> jax.Array:
+    """Inputs as a network gets them: 8-bit pixels as (x/255 − 1/2) / (1/4), other integers and floats unchanged."""
+    if inputs.dtype == jnp.uint8:
+        return cast(jax.Array, PIXELS(inputs.astype(jnp.result_type(float))))
+    return inputs if jnp.issubdtype(inputs.dtype, jnp.integer) else inputs.astype(jnp.result_type(float))
 
 
 def initialize(module: nn.Module, key: jax.Array, spec: jax.ShapeDtypeStruct) -> Model:

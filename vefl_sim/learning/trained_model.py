@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from flax.traverse_util import unflatten_dict
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import NamedArrays, read_npz
@@ -19,8 +20,7 @@ from vefl_sim.learning.datasets.dataset import Inputs
 from vefl_sim.learning.jax_learner import array_name, parameter_shapes
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.model_card import ModelCard
-from vefl_sim.learning.network import input_spec, outputs_of
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.network import input_spec, outputs_of, scaled
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,10 @@ class TrainedModel:
     @cached_property
     def parameters(self) -> Model:
         """The parameters in nested dicts, as flax takes them; nothing is imported for this."""
-        tree: dict[str, Any] = {}
-        for name, array in sorted(self.arrays.items()):
-            *above, last = name.split(".")
-            branch = tree
-            for key in above:
-                branch = branch.setdefault(key, {})
-                if not isinstance(branch, dict):
-                    raise BadInput(f"{self.file} has {shortened(name)} inside of another array: restore the file.")
-            branch[last] = array
-        return tree
+        try:
+            return unflatten_dict(dict(sorted(self.arrays.items())), sep=".")
+        except (IndexError, TypeError, ValueError):
+            raise BadInput(f"{self.file} has an array inside of another array: restore the file.") from None
 
     @cached_property
     def module(self) -> nn.Module:

@@ -25,7 +25,7 @@ from vefl_sim.learning.datasets.signs import (
 )
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.learning.samples import Shuffling
+from vefl_sim.learning.local import Shuffling
 from vefl_sim.simulation.scenario import build_scenario
 
 
