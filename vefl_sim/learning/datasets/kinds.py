@@ -67,7 +67,7 @@ class Subsets:
 
 def held_out(dataset: Dataset, samples: int, rng: np.random.Generator) -> Dataset:
     """Hold out about `samples` of the training samples, in whole groups, and put them in place of the test set."""
-    groups = SampleGroups.of_dataset(dataset)
+    groups = SampleGroups.of(dataset)
     drawn = rng.permutation(len(groups.sizes))
     count = int(np.searchsorted(np.cumsum(groups.sizes[drawn]), samples)) + 1
     out = np.isin(groups.group_of_sample, drawn[:count])
@@ -95,9 +95,7 @@ class DataKind(Kind):
     train_samples: int = 12_000
     test_samples: int = 10_000
     any_number: bool = False  # the program draws any number of samples; the two above are defaults
-    own_files: bool = (
-        False  # `data.dir` names files of the user, not the public ones, which are the same in every folder
-    )
+    own_files: bool = False  # `data.dir` names files of the user, not public ones, which are the same everywhere
     side_px: int = 28  # of images that are not resized to `data.image_px`
     channels: int = 3
     from_traffic: bool = False  # the CVs of the run record it
