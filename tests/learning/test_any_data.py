@@ -70,18 +70,15 @@ def test_a_regression_is_trained_as_the_plain_version_does() -> None:
 @pytest.mark.parametrize("cv", [0, 2])
 def test_batch_statistics_are_those_of_flax(cv: int) -> None:
     """Mini-batches of ten: flax itself, batch by batch; a batch of fewer samples repeats them."""
-    module, shuffling = Normed(2), Shuffling(10, seed=4)
+    module, shuffling, held = Normed(2), Shuffling(10, seed=4), SHARDS[cv]
     ours = learner(module, shuffling=shuffling)
     start, job = ours.initial_model(), LocalJob(cv, 3, number=5)
     [trained] = ours.train([start], [job])
     model = start
     for iteration in range(3):
-        order = SHARDS[cv][shuffling.order(job, iteration, len(SHARDS[cv]))]
-        if len(order) < 10:  # full batch: a block of ten in which the samples are repeated
-            order = SHARDS[cv]
+        order = held if len(held) < 10 else held[shuffling.order(job, iteration, len(held))]
         for first in range(0, len(order), 10):
-            batch = order[first : first + 10]
-            model = plain_step(module, model, batch)
+            model = plain_step(module, model, order[first : first + 10])
     assert close(trained, model)
     assert not close(trained["batch_stats"], start["batch_stats"])
 
@@ -90,9 +87,8 @@ def plain_step(module: Normed, model: Model, batch: np.ndarray) -> Model:
     repeated = np.resize(batch, 10)
 
     def loss(params):  # type: ignore[no-untyped-def]
-        outputs, changed = module.apply(
-            {**model, "params": params}, PLANE.train_inputs[repeated], train=True, mutable=["batch_stats"]
-        )
+        both = {**model, "params": params}
+        outputs, changed = module.apply(both, PLANE.train_inputs[repeated], train=True, mutable=["batch_stats"])
         return MSE(outputs, PLANE.train_targets[repeated])[: len(batch)].mean(), changed
 
     slope, changed = jax.grad(loss, has_aux=True)(model["params"])
@@ -108,8 +104,7 @@ def test_dropout_depends_on_the_order_and_not_on_calls() -> None:
     assert not close(once[0], once[1])
     other_seed = learner(Normed(2, rate=0.5), dropout_seed=9).train([start], [LocalJob(0, 3, number=2)])
     assert not close(other_seed[0], again[0])
-    first, second = ours.evaluate(once[0]), ours.evaluate(once[0])
-    assert first.loss == second.loss  # no dropout in evaluation
+    assert ours.evaluate(once[0]) == ours.evaluate(once[0])  # no dropout in evaluation
 
 
 @pytest.mark.parametrize("weights", [(0.2, 0.3), (3.0, 2.0)])
@@ -158,7 +153,7 @@ def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -
 
 def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
     tokens = {"kind": "tests.learning.networks:sentences"}
-    factory = {"factory": "tests.learning.networks:words"}
+    factory = {"factory": "tests.learning.networks:Words"}
     run = simulate(experiment(data=tokens, model=factory, learning={"loss": "cross-entropy"}), out=tmp_path)
     assert run.rounds["accuracy"].notna().all()
     assert run.model().apply(np.zeros((3, 9), np.int16)).shape == (3, 2)
@@ -175,9 +170,9 @@ def test_tokens_and_a_loss_of_the_user(tmp_path: Path) -> None:
         ({"learning": {"loss": "cross-entropy"}}, "set learning.loss"),
         ({"data": {"partition": "dirichlet"}}, "set data.partition"),
         ({"data": {"partition": "own"}}, "CV that recorded them"),
-        ({"model": {"factory": "tests.learning.networks:without_train"}}, "argument `train`"),
-        ({"model": {"factory": "tests.learning.networks:with_deterministic"}}, "argument 'deterministic'"),
-        ({"model": {"factory": "tests.learning.networks:always_drops"}}, "argument `train`"),
+        ({"model": {"factory": "tests.learning.networks:WithoutTrain"}}, "argument `train`"),
+        ({"model": {"factory": "tests.learning.networks:WithDeterministic"}}, "argument 'deterministic'"),
+        ({"model": {"factory": "tests.learning.networks:AlwaysDrops"}}, "argument `train`"),
         ({"model": {"factory": "vefl_models.cnn:cnn"}}, "vefl_models.mlp:mlp"),
         ({"learning": {"loss": "tests.learning.networks:summed"}}, "one number per sample"),
         ({"learning": {"loss": "tests.learning.networks:plane"}}, "cannot be computed"),

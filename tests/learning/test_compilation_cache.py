@@ -16,11 +16,6 @@ assert jax.jit(lambda x: x + 1)(1) == 2
 """
 
 
-def compile_with(**environment: str) -> None:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
-    subprocess.run([sys.executable, "-W", "error", "-c", COMPILE], env=clean | environment, check=True)
-
-
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
@@ -34,8 +29,10 @@ def test_the_environment_determines_the_cache_directory(environment: dict[str, s
 
 
 def test_compiled_code_is_kept_unless_the_user_has_chosen_a_cache(tmp_path: Path) -> None:
-    compile_with(VEFL_SIM_CACHE=str(tmp_path / "ours"))
-    assert list((tmp_path / "ours" / "jax").iterdir())
     (tmp_path / "file").write_text("not a directory")  # in which nothing can be written
-    compile_with(VEFL_SIM_CACHE=str(tmp_path / "file"), JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
-    assert list((tmp_path / "theirs").iterdir())
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
+    ours = {"VEFL_SIM_CACHE": str(tmp_path / "ours")}
+    chosen = {"VEFL_SIM_CACHE": str(tmp_path / "file"), "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "theirs")}
+    for environment, cache in ((ours, tmp_path / "ours" / "jax"), (chosen, tmp_path / "theirs")):
+        subprocess.run([sys.executable, "-W", "error", "-c", COMPILE], env=clean | environment, check=True)
+        assert list(cache.iterdir())

@@ -9,22 +9,15 @@ from vefl_sim.learning.learner import Learner, LocalJob, Model
 from vefl_sim.learning.local import Shuffling
 from vefl_sim.learning.losses import CROSS_ENTROPY
 from vefl_sim.learning.network import outputs_of, scaled
-from vefl_sim.learning.objective import BATCH, Evaluator
+from vefl_sim.learning.objective import Evaluator, Objective
 
 SHARDS = {v: np.arange(25 * v, 25 * (v + 1)) for v in range(8)}
 JOBS = [LocalJob(3, 4), LocalJob(0, 2), LocalJob(6, 5)]
 
 
 def make_learner(dataset: Dataset, seed: int = 11, **options) -> JaxLearner:
-    return JaxLearner(
-        dataset,
-        SHARDS,
-        cnn(dataset.classes),
-        learning_rate=0.1,
-        proximal_mu=0.01,
-        seed=seed,
-        options=Options(**options),
-    )
+    module, rates = cnn(dataset.classes), {"learning_rate": 0.1, "proximal_mu": 0.01}
+    return JaxLearner(dataset, SHARDS, module, **rates, seed=seed, options=Options(**options))
 
 
 @pytest.fixture(scope="module")
@@ -69,45 +62,31 @@ def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, star
     assert first_loss == restored_loss
 
 
-def test_combine_adds_weighted_differences(learner: JaxLearner, start: Model) -> None:
+def test_combine_adds_weighted_differences_and_average_weighted_models(learner: JaxLearner, start: Model) -> None:
     one, four, nine = (filled(start, value) for value in (1.0, 4.0, 9.0))
     assert same(learner.combine(one, [one, one], [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 8))
     assert same(learner.combine(one, [one, four], [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 5))
-
-
-def test_average_adds_weighted_models(learner: JaxLearner, start: Model) -> None:
-    one, other = filled(start, 1.0), filled(start, 4.0)
-    assert same(learner.average([one, other], [0.25, 0.5]), filled(start, 2.25))
+    assert same(learner.average([one, four], [0.25, 0.5]), filled(start, 2.25))
     assert same(learner.combine(start, [], [], []), start)
 
 
-# Evaluation
-
-
-@pytest.fixture(scope="module")
-def predicted(small_signs: Dataset, start: Model) -> np.ndarray:
-    """Outputs of the initial model for the test set."""
-    return np.asarray(outputs_of(cnn(small_signs.classes), start, scaled(small_signs.test_inputs)))
-
-
 def test_batches_give_the_mean_over_the_whole_test_set_and_count_predictions(
-    small_signs: Dataset, start: Model, predicted: np.ndarray
+    small_signs: Dataset, start: Model
 ) -> None:
     images, labels, classes = small_signs.test_inputs, small_signs.test_targets, small_signs.classes
-    assert len(labels) % BATCH
-    evaluation = Evaluator(cnn(classes), (images, labels), classes).evaluate(start)
-    assert evaluation.accuracy == np.mean(np.argmax(predicted, axis=1) == labels)
-    assert evaluation.loss == pytest.approx(float(CROSS_ENTROPY(predicted, labels).mean()), rel=1e-5)
+    objective = Objective(cnn(classes))
+    assert len(labels) % objective.block
+    evaluation = Evaluator(objective, (images, labels), classes).evaluate(start)
+    outputs = np.asarray(outputs_of(cnn(classes), start, scaled(images)))
+    predicted = np.argmax(outputs, axis=1)
+    assert evaluation.accuracy == np.mean(predicted == labels)
+    assert evaluation.loss == pytest.approx(float(CROSS_ENTROPY(outputs, labels).mean()), rel=1e-5)
     expected = np.zeros((classes, classes), int)
-    for true, guess in zip(labels.tolist(), np.argmax(predicted, axis=1).tolist(), strict=True):
-        expected[true, guess] += 1
+    np.add.at(expected, (labels, predicted), 1)
     assert evaluation.counts.tolist() == expected.tolist()
-    assert Evaluator(cnn(classes), (images, labels), classes, counts=False).evaluate(start).counts is None
-
-
-def test_a_network_that_predicts_no_class_is_not_counted(small_signs: Dataset, start: Model) -> None:
-    images, labels = small_signs.test_inputs, np.minimum(small_signs.test_targets, 1)
-    assert Evaluator(cnn(small_signs.classes), (images, labels), classes=2).evaluate(start).counts is None
+    assert Evaluator(objective, (images, labels), classes, counts=False).evaluate(start).counts is None
+    of_two = Evaluator(objective, (images, np.minimum(labels, 1)), classes=2)
+    assert of_two.evaluate(start).counts is None  # the network predicts other classes
 
 
 def test_without_learning_there_are_parameters_but_no_model() -> None:
