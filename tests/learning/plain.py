@@ -36,15 +36,13 @@ def descend(
     local = model
     for (inputs, targets), n in zip(batches, merged or [1] * len(batches), strict=True):
         x, y = scaled(jnp.asarray(inputs)), jnp.asarray(targets)
-        slope = _gradient(module, loss, local, model, x, y, descent.proximal_mu)
+        slope = gradient(module, loss, local, model, x, y, descent.proximal_mu)
         local = jax.tree.map(partial(_stepped, n * descent.learning_rate), local, slope)
     return local
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gradient(
-    module: nn.Module, loss: Loss, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float
-) -> Model:
+def gradient(module: nn.Module, loss: Loss, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float) -> Model:
     def objective(w: Model) -> jax.Array:
         squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
         mean: jax.Array = loss(outputs_of(module, w, x), y).mean()
