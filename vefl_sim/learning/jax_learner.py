@@ -1,9 +1,10 @@
 """The learner that trains neural networks, with JAX and flax."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -176,7 +177,7 @@ def optimizer_step(
 
 def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:
     """Shape and type of each array of a model, in the structure of the model; traces the network, computes nothing."""
-    return jax.eval_shape(_initializer(module, spec), np.uint32(0))
+    return jax.eval_shape(partial(initialize, module, spec=spec), np.uint32(0))
 
 
 def sizes(shapes: Any) -> tuple[int, int]:
@@ -188,12 +189,8 @@ def sizes(shapes: Any) -> tuple[int, int]:
 def initial_model(module: nn.Module, spec: jax.ShapeDtypeStruct, seed: int) -> Model:
     """Initial model ω_0. Compiled without optimization: it runs once, and XLA would take 5 s to optimize it."""
     number = np.uint32(seed)
-    lowered = jax.jit(_initializer(module, spec)).lower(number)
+    lowered = jax.jit(partial(initialize, module, spec=spec)).lower(number)
     return lowered.compile(compiler_options={"xla_backend_optimization_level": "0"})(number)
-
-
-def _initializer(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Callable[[np.uint32], Model]:
-    return lambda seed: initialize(module, jax.random.key(seed), spec)
 
 
 def array_name(path: Sequence[Any]) -> str:

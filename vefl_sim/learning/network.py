@@ -39,9 +39,9 @@ def scaled(inputs: jax.Array) -> jax.Array:
     return inputs if jnp.issubdtype(inputs.dtype, jnp.integer) else inputs.astype(jnp.result_type(float))
 
 
-def initialize(module: nn.Module, key: jax.Array, spec: jax.ShapeDtypeStruct) -> Model:
-    """The initial model of a network."""
-    return module.init(key, jnp.zeros(spec.shape, spec.dtype), **_in_evaluation(module))
+def initialize(module: nn.Module, seed: Any, spec: jax.ShapeDtypeStruct) -> Model:
+    """The initial model of a network, drawn with a 32-bit seed."""
+    return module.init(jax.random.key(seed), jnp.zeros(spec.shape, spec.dtype), **_in_evaluation(module))
 
 
 def outputs_of(module: nn.Module, model: Model, inputs: jax.Array) -> jax.Array:
@@ -80,7 +80,7 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             f'model.factory = "{name}": {type(module).__name__}.__call__ needs the argument {unknown[0]!r}: the '
             "learner passes the inputs and, if there is such an argument, `train` (False in evaluation)."
         )
-    shapes = jax.eval_shape(lambda: initialize(module, jax.random.key(0), spec))
+    shapes = jax.eval_shape(lambda: initialize(module, 0, spec))
     if (others := [collection for collection in shapes if collection != "params"]) and not takes_train(module):
         raise ExperimentError(
             f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '

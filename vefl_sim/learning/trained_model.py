@@ -90,7 +90,7 @@ def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -
     try:
         shapes = parameter_shapes(module, spec)
     except Exception as error:  # a network may raise anything
-        return f"the network does not take inputs of {_shown(spec.shape[1:])} ({first_line(error)})"
+        return f"the network does not take inputs of shape {spec.shape[1:]} ({first_line(error)})"
     wanted = {array_name(path): leaf for path, leaf in jax.tree.leaves_with_path(shapes)}
     if missing := wanted.keys() - arrays.keys():
         return f"the file has no {min(missing)}"
@@ -102,9 +102,9 @@ def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -
 def _misfit(name: str, array: NDArray[Any], leaf: jax.ShapeDtypeStruct) -> str | None:
     """Why an array of a file is not this parameter of the network; None if it is."""
     if array.shape != leaf.shape:
-        return f"{name} has the shape {_shown(array.shape)} in the file and {_shown(leaf.shape)} in the network"
+        return f"{name} has the shape {array.shape} in the file and {leaf.shape} in the network"
     if array.dtype.kind not in "fiub":
-        return f"{name} holds complex numbers" if array.dtype.kind == "c" else f"{name} does not hold numbers"
+        return f"{name} does not hold real numbers"
     with np.errstate(over="ignore"):
         finite = np.isfinite(array.astype(leaf.dtype)).all()
     return None if finite else f"{name} holds NaN or infinite numbers, as after a training that has diverged"
@@ -125,7 +125,3 @@ def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtype
             "same network, input size and number of outputs."
         )
     return model_from(arrays, module, spec)
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    return " × ".join(map(str, shape)) or "of one number"
