@@ -1,4 +1,4 @@
-"""A simple and slow version of local training, the reference for `local`."""
+"""Simple, slow versions of local training and of the CNN, the references for `local` and `vefl_models.cnn`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +12,22 @@ from vefl_sim.learning.learner import Model
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import outputs_of, scaled
+
+
+class PlainCnn(nn.Module):
+    """The paper's CNN in standard flax layers."""
+
+    classes: int
+
+    @nn.compact
+    def __call__(self, images: jax.Array) -> jax.Array:
+        x = images
+        for channels in (10, 20):
+            x = nn.Conv(channels, (5, 5), padding="VALID")(x)
+            x = nn.relu(nn.max_pool(x, (2, 2), strides=(2, 2)))
+        x = x.reshape(len(x), -1)
+        x = nn.relu(nn.Dense(50)(x))
+        return nn.Dense(self.classes)(x)
 
 
 def train_plain(

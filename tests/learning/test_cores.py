@@ -28,7 +28,7 @@ for factory in factories:
         digest.update(np.asarray(leaf).tobytes())
     print(factory, digest.hexdigest(), *str(learner.evaluate(combined)).split())
 """
-FACTORIES = ("vefl_models.cnn:cnn", "vefl_models.mlp:mlp", "tests.learning.plain_cnn:PlainCnn")
+FACTORIES = ("vefl_models.cnn:cnn", "vefl_models.mlp:mlp", "tests.learning.plain:PlainCnn")
 
 
 @pytest.mark.slow

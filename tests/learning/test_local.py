@@ -5,8 +5,7 @@ import optax
 import pytest
 from flax import linen as nn
 
-from tests.learning.plain import descend, gradient, train_plain
-from tests.learning.plain_cnn import PlainCnn
+from tests.learning.plain import PlainCnn, descend, gradient, train_plain
 from vefl_models.cnn import cnn
 from vefl_models.logistic import logistic
 from vefl_sim.learning import local

@@ -36,7 +36,7 @@ class TrainedModel:
     def parameters(self) -> Model:
         """The parameters in nested dicts, as flax takes them; nothing is imported for this."""
         try:
-            return unflatten_dict(dict(sorted(self.arrays.items())), sep=".")
+            return unflatten_dict(dict(sorted(self.arrays.items())), sep=".")  # type: ignore[no-untyped-call]
         except (IndexError, TypeError, ValueError):
             raise BadInput(f"{self.file} has an array inside of another array: restore the file.") from None
 

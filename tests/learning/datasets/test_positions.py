@@ -105,15 +105,6 @@ def seconds_of(inputs: np.ndarray, horizon_s: int) -> set[int]:
     return {*past.ravel().tolist(), *(past[:, -1] + horizon_s).tolist()}
 
 
-def test_samples_of_different_pieces_share_no_position() -> None:
-    horizon_s = 8
-    samples = Samples.of(tracks_of(faster_and_faster, seconds=120), horizon_s)
-    times = [seconds_of(samples.inputs[samples.piece == piece], horizon_s) for piece in np.unique(samples.piece)]
-    assert len(times) == len(np.unique(samples.piece)) > 2
-    assert sum(map(len, times)) == len(set().union(*times))
-    assert max(map(len, times)) == 4 * (HISTORY_S + horizon_s)
-
-
 def recorded(e: Experiment) -> Dataset:
     return data_of(e, Streams(e.run.seed))
 
