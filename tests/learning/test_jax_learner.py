@@ -66,18 +66,6 @@ def test_the_number_of_threads_changes_nothing(small_signs: Dataset, start: Mode
     assert not same(one[0], one[1])
 
 
-def test_repeated_and_restored_runs_are_bit_identical(small_signs: Dataset, start: Model) -> None:
-    def round_of(model: Model) -> tuple[Model, float]:
-        learner = make_learner(small_signs)
-        result = learner.combine(model, [model] * 3, learner.train([model] * 3, JOBS), [0.2, 0.3, 0.5])
-        return result, learner.evaluate(result).loss
-
-    first, first_loss = round_of(start)
-    restored, restored_loss = round_of(jax.tree.map(np.asarray, start))
-    assert same(first, restored)
-    assert first_loss == restored_loss
-
-
 def test_combine_adds_weighted_differences_and_average_weighted_models(learner: JaxLearner, start: Model) -> None:
     one, four, nine = (filled(start, value) for value in (1.0, 4.0, 9.0))
     assert same(learner.combine(one, [one, one], [four, nine], [0.5, 0.25]), filled(start, 1 + 0.5 * 3 + 0.25 * 8))
@@ -105,14 +93,9 @@ def test_batches_give_the_mean_over_the_whole_test_set_and_count_predictions(
     assert of_two.evaluate(start).counts is None  # the network predicts other classes
 
 
-def test_without_learning_there_are_parameters_but_no_model() -> None:
-    learner = Learner(parameters=21_840)
-    assert learner.parameters == 21_840
-    assert learner.initial_model() is None
-    assert learner.train([None, None], [LocalJob(1, 5), LocalJob(2, 5)]) == [None, None]
-    assert learner.evaluate(None) is None
+def test_a_learner_overrides_all_methods_of_one_that_learns_nothing() -> None:
     own = {name for name in vars(Learner) if not name.startswith("_")} - {"statistics"}
-    assert own <= vars(JaxLearner).keys()  # it overrides all methods
+    assert own <= vars(JaxLearner).keys()
 
 
 # Data of any type

@@ -12,13 +12,12 @@ import pytest
 from tests.learning.networks import half
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
-from vefl_sim.core.arrays import read_npz, write_npz
-from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.jax_learner import JaxLearner, array_name, initial_model
+from vefl_sim.core.arrays import read_npz
+from vefl_sim.core.errors import BadInput
+from vefl_sim.learning.jax_learner import array_name, initial_model
 from vefl_sim.learning.model_card import PIXELS, ModelCard
 from vefl_sim.learning.network import input_spec, scaled
-from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
+from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from
 from vefl_sim.records.models import ModelFiles
 
 SHAPE = (16, 16, 3)
@@ -84,31 +83,6 @@ def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
     assert {array.dtype for array in saved.values()} == {np.dtype(np.float32)}
     again, drawn = model_from(saved, half(3), SPEC), initial_model(half(3), SPEC, seed=1)
     assert jax.tree.all(jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), again, drawn))
-
-
-class TestStart:
-    def test_a_learner_starts_from_it(self, small_signs: Dataset, tmp_path: Path) -> None:
-        network = logistic(small_signs.classes)
-        arrays = {name: np.full_like(array, 0.25) for name, array in arrays_of(network).items()}
-        write_npz(tmp_path / "x.npz", arrays)
-        start = start_model(str(tmp_path / "x.npz"), "the factory", network, SPEC)
-        learner = JaxLearner(
-            small_signs, {0: np.arange(9)}, network, learning_rate=0.1, proximal_mu=0.0, seed=1, start=start
-        )
-        assert all((leaf == 0.25).all() for leaf in jax.tree.leaves(learner.initial_model()))
-
-    def test_another_network_is_one_sentence(self, tmp_path: Path) -> None:
-        write_npz(tmp_path / "x.npz", arrays_of(logistic(5)))
-        with pytest.raises(ExperimentError) as error:
-            start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SPEC)
-        assert str(error.value).startswith(f'model.start = "{tmp_path}/x.npz" does not fit model.factory = ')
-        assert "params.Dense_0.bias has the shape (5,) in the file and (6,) in the network" in str(error.value)
-
-    def test_what_is_no_file_of_arrays(self, tmp_path: Path) -> None:
-        (tmp_path / "x.npz").write_text("hello")
-        for path, reason in ((tmp_path / "x.npz", "does not end as"), (tmp_path, "folder"), ("no", "No such file")):
-            with pytest.raises(ExperimentError, match=rf"^model\.start = .* cannot be read \(.*{reason}.*\): name the"):
-                start_model(str(path), "the factory", logistic(5), SPEC)
 
 
 class TestCard:
