@@ -17,16 +17,7 @@ import numpy as np
 from llvmlite import binding
 
 from vefl_sim.core.kernel import kernel
-from vefl_sim.learning.conv.tiles import (
-    LANES,
-    OFF,
-    add_patches,
-    best_of_four,
-    from_lanes,
-    into_lanes,
-    spread_patches,
-    sum_rows,
-)
+from vefl_sim.learning.conv.tiles import LANES, OFF, add_patches, best_of_four, from_lanes, into_lanes, spread_patches
 from vefl_sim.learning.conv.xla_ffi import argument, argument_sizes, offset, result, result_sizes
 
 TILE = 5 if binding.get_host_cpu_features().get("avx512vl") else 2
@@ -35,12 +26,9 @@ TILE = 5 if binding.get_host_cpu_features().get("avx512vl") else 2
 GROUP = 5
 """Vectors of a patch processed at a time. The last digits of the gradient of x depend on it."""
 
-BIASES = 2
-"""Vectors of biases summed at a time."""
-
 _best, _best_1 = best_of_four(TILE), best_of_four(1)
 _add, _add_1 = add_patches(TILE, GROUP), add_patches(1, GROUP)
-_sum_rows, _spread = sum_rows(BIASES), spread_patches(GROUP)
+_spread = spread_patches(GROUP)
 
 
 @kernel
@@ -85,9 +73,8 @@ def filter_gradient(frame: Any, real: Any) -> None:
     pixels, places, line = height * width * channels, rows * columns * filters, vectors * LANES
     for p in range(filters * line):
         dw[p] = 0
-    for f in range(filters + BIASES * LANES):
+    for f in range(filters):
         db[f] = 0
-        factor[places + f] = 0
     for _ in range(samples):
         active = 0
         for p in range(places):
@@ -99,8 +86,9 @@ def filter_gradient(frame: Any, real: Any) -> None:
         if active > 0:  # padding samples have no gradient
             for p in range(pixels):
                 sample[p] = x[p]
-            for f in range(0, filters, BIASES * LANES):
-                _sum_rows(factor, rows * columns, filters, db, f)
+            for window in range(rows * columns):
+                for f in range(filters):
+                    db[f] += factor[window * filters + f]
             for v in range(0, vectors, GROUP):
                 for f in range(0, filters - TILE + 1, TILE):
                     place = f * line + v * LANES

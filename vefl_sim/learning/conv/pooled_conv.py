@@ -17,7 +17,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from vefl_sim.core.kernel import c_callback
-from vefl_sim.learning.conv.kernels import BIASES, GROUP, filter_gradient, input_gradient, pooled_conv_kernel
+from vefl_sim.learning.conv.kernels import GROUP, filter_gradient, input_gradient, pooled_conv_kernel
 from vefl_sim.learning.conv.tiles import LANES
 from vefl_sim.learning.conv.xla_ffi import HANDLER, answered_version_query
 
@@ -85,13 +85,12 @@ def _backward(residual: Residual, gradient: jax.Array) -> Residual:
 
 def _filter_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
     places, filters = _size(starts), starts.shape[3]
-    whole_vectors = filters + BIASES * LANES
     results = (
-        _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((whole_vectors,), x.dtype),
-        _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places + whole_vectors,), x.dtype),
+        _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((filters,), x.dtype),
+        _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places,), x.dtype),
     )  # fmt: skip
     dw, db, *_ = jax.ffi.ffi_call(_targets(x.dtype)["backward_filter"], results)(x, starts, gradient, _parts(x, w))
-    return jax.linear_transpose(_patches, w)(dw)[0], db[:filters]
+    return jax.linear_transpose(_patches, w)(dw)[0], db
 
 
 def _input_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> jax.Array:
