@@ -73,9 +73,6 @@ def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
     assert ("data.image_px" in declared.unused_keys) == (small.input_shape == large.input_shape)
 
 
-# Reading
-
-
 @pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
 def test_mnist_has_grey_images_in_the_order_of_the_file(tmp_path: Path, kind: str) -> None:
     data = read(kind, write_mnist(tmp_path))
@@ -126,11 +123,9 @@ def test_compact_gtsrb_is_recognized_by_its_file_names_and_the_official_one_is_p
 
 @pytest.mark.parametrize("pack", ["folder", "zip", "wrapped zip"])
 def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
-    path = tmp_path / "mine.zip"
-    if pack == "folder":
-        path = write_folder(tmp_path / "mine")
-    else:
-        top = "" if pack == "zip" else "mine/"
+    path = write_folder(tmp_path / "mine")
+    if pack != "folder":
+        path, top = tmp_path / "mine.zip", "" if pack == "zip" else "mine/"
         path.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
     data = read("folder", path, image_px=24)
     assert (data.classes, data.input_shape) == (2, (24, 24, 3))
@@ -163,9 +158,6 @@ def test_pictures_of_any_mode_become_upright_and_rgb(tmp_path: Path) -> None:
     assert not one_picture(tmp_path, palette, transparency=1).any()
 
 
-# Subsets
-
-
 def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_path: Path) -> None:
     write_mnist(tmp_path)
 
@@ -192,9 +184,6 @@ def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> Non
     red, green = data.train_inputs[:, 8, 8, 0].astype(int), data.train_inputs[:, 8, 8, 1].astype(int)
     assert data.train_groups is not None
     assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
-
-
-# Missing files
 
 
 def test_a_missing_file_is_named_with_its_folder_and_the_command(
@@ -245,21 +234,17 @@ def cifar_with(test_batch: bytes | None) -> bytes:
 @pytest.mark.parametrize(
     ("kind", "name", "content", "words"),
     [
-        ("mnist", IMAGES, b"<html>not found</html>", "Not a gzipped file"),
         ("mnist", IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
         ("mnist", IMAGES, gzip.compress(WHOLE[:-1]), "does not have the 10240 values that it announces"),
         ("mnist", IMAGES, gzip.compress(WHOLE + b"x"), "does not have the 10240 values that it announces"),
         ("mnist", IMAGES, HUGE, "announces 257698037760000 values"),
-        ("mnist", LABELS, idx(np.zeros(0, np.uint8)), "has 0 labels for 40 images"),
         ("mnist", LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
         ("mnist", LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10"),
-        ("cifar10", CIFAR, tar_gz(cifar_members())[:-4000], "cannot be read"),
         ("cifar10", CIFAR, cifar_with(None), "has no test_batch.bin"),
         ("cifar10", CIFAR, cifar_with(bytes(3072)), "not whole records of 3073"),
         ("cifar10", CIFAR, cifar_with(b"\x0a" + bytes(3072)), "has a label 10"),
         ("cifar10", CIFAR, gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
         ("cifar10", CIFAR, tar_gz({str(n): bytes(1 << 25) for n in range(9)}), "unpacks to more than 268 MB"),
-        ("gtsrb", TRAIN_ZIP, b"PK but no zip", "not a zip file"),
         ("gtsrb", TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
@@ -313,20 +298,15 @@ def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
     assert data.test_targets.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(
-    ("link", "target", "words"),
-    [
-        ("train/cat/all", "../..", "a link to a folder around it"),
-        ("train/cat/x.png", "gone.png", "cannot be read"),
-    ],
-)
-def test_broken_links_and_cycles_of_links_are_refused(tmp_path: Path, link: str, target: str, words: str) -> None:
-    (write_folder(tmp_path) / link).symlink_to(target)
-    assert words in sentence("folder", tmp_path)
-
-
-def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
-    os.truncate(write_folder(tmp_path) / "train" / "cat" / "1.png", 1 << 40)
+def test_bad_links_and_large_files_are_refused(tmp_path: Path) -> None:
+    cats = write_folder(tmp_path) / "train" / "cat"
+    (cats / "all").symlink_to("../..")
+    assert "a link to a folder around it" in sentence("folder", tmp_path)
+    (cats / "all").unlink()
+    (cats / "x.png").symlink_to("gone.png")
+    assert "cannot be read" in sentence("folder", tmp_path)
+    (cats / "x.png").unlink()
+    os.truncate(cats / "1.png", 1 << 40)
     assert "1.png of more than 32 MB" in sentence("folder", tmp_path)
 
 
