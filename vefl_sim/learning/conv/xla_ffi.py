@@ -16,7 +16,7 @@ from vefl_sim.core.kernel import kernel
 HANDLER = types.int64(types.CPointer(types.int64))
 """Signature of the C function that XLA calls."""
 
-_EXTENSION, _ARGUMENTS, _RESULTS = 1, 9, 14  # indices of words in a frame
+_EXTENSION, ARGUMENTS, RESULTS = 1, 9, 14  # indices of words in a frame
 _TYPE, _METADATA, _VERSION = 1, 3, 3  # indices of words in an extension (twice) and in the metadata it points to
 _DATA, _SIZES = 3, 5  # indices of words in a buffer
 _METADATA_EXTENSION = 1
@@ -46,38 +46,16 @@ offset: Any = intrinsic(_offset)
 
 
 @kernel
-def argument(frame: Any, number: int, kind: Any) -> Any:
-    """Pointer to the data of an argument of the call."""
-    return at(_buffer(frame[_ARGUMENTS], number)[_DATA], kind)
+def data(buffers: int, number: int, kind: Any) -> Any:
+    """Pointer to the numbers of an argument or result; `buffers`: frame[ARGUMENTS] or frame[RESULTS]."""
+    return at(at(at(buffers, np.int64)[number], np.int64)[_DATA], kind)
 
 
 @kernel
-def result(frame: Any, number: int, kind: Any) -> Any:
-    """Pointer to the data of a result of the call."""
-    return at(_buffer(frame[_RESULTS], number)[_DATA], kind)
-
-
-@kernel
-def argument_sizes(frame: Any, number: int) -> Any:
-    """Sizes of the four axes of an argument."""
-    return _sizes(_buffer(frame[_ARGUMENTS], number))
-
-
-@kernel
-def result_sizes(frame: Any, number: int) -> Any:
-    """Sizes of the four axes of a result."""
-    return _sizes(_buffer(frame[_RESULTS], number))
-
-
-@kernel
-def _buffer(buffers: int, number: int) -> Any:
-    return at(at(buffers, np.int64)[number], np.int64)
-
-
-@kernel
-def _sizes(buffer: Any) -> Any:
-    sizes = at(buffer[_SIZES], np.int64)
-    return sizes[0], sizes[1], sizes[2], sizes[3]
+def sizes(buffers: int, number: int) -> Any:
+    """Sizes of the four axes of an argument or result."""
+    axes = at(at(at(buffers, np.int64)[number], np.int64)[_SIZES], np.int64)
+    return axes[0], axes[1], axes[2], axes[3]
 
 
 @kernel

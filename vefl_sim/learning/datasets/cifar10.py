@@ -5,9 +5,10 @@ Five files of training records and one of test records; a record is a label and 
 
 import numpy as np
 
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, tar_members
-from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files, require_labels
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, require_labels
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -17,8 +18,9 @@ _SIDE, _CHANNELS = 32, 3
 _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 
 
-def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
+def cifar10(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read the data set from its archive."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     with location.reading(ARCHIVE) as path:
         batches = tar_members(path, (*TRAIN, TEST))
         if missing := {*TRAIN, TEST} - batches.keys():
@@ -37,7 +39,7 @@ def _images(records: bytes) -> Samples:
 
 
 CIFAR10 = DataKind(
-    from_files(cifar10),
+    cifar10,
     unused_keys=("data.image_px", "data.horizon_s"),
     label="CIFAR-10",
     train_samples=50_000,

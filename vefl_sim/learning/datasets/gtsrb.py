@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, Zip, read_pictures
-from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets
 
 SIGNS = (
     "limit 20", "limit 30", "limit 50", "limit 60", "limit 70", "limit 80", "end of limit 80", "limit 100",
@@ -38,18 +39,19 @@ Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
 
 
-def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
+def gtsrb(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read the official zips if they exist, else the compact ones."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     compact = location.has(COMPACT[0]) and not location.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
     with location.reading(train_zip) as path, Zip(path) as archive:
         labels = _labels_in_names(archive, _TRAIN_IMAGE)
-        names, train_inputs, train_targets = _read(archive, labels, subsets.train, image_px)
+        names, train_inputs, train_targets = _read(archive, labels, subsets.train, data.image_px)
     tracks = np.array([int(_TRAIN_IMAGE.sub(r"\1\2", name)) for name in names], np.int64)  # numbered in each class
     truth = None if compact else _truth(location)
     with location.reading(test_zip) as path, Zip(path) as archive:
         labels = _labels_in_names(archive, _COMPACT_TEST_IMAGE) if truth is None else _labels_in_table(archive, truth)
-        _, test_inputs, test_targets = _read(archive, labels, subsets.test, image_px)
+        _, test_inputs, test_targets = _read(archive, labels, subsets.test, data.image_px)
     return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, len(SIGNS), tracks, SIGNS)
 
 
@@ -95,7 +97,7 @@ def _class_number(text: str) -> int:
 
 
 GTSRB = DataKind(
-    from_files(gtsrb, "image_px"),
+    gtsrb,
     unused_keys=("data.horizon_s",),
     label="GTSRB",
     train_samples=39_209,

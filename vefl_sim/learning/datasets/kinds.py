@@ -15,7 +15,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
-from vefl_sim.learning.datasets.files import Damaged, DataLocation
+from vefl_sim.learning.datasets.files import Damaged
 from vefl_sim.learning.holdings import SampleGroups
 from vefl_sim.mobility.scene import Mobility
 
@@ -134,12 +134,3 @@ def rule_mse(data: DataTable, dataset: Dataset) -> Rule | None:
     kind: RecordedKind = load_part("data.kind", data.kind)
     differences: Any = kind.rule(data, dataset.test_inputs).astype(np.float64) - dataset.test_targets
     return kind.rule_name, float((differences**2).mean())
-
-
-def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTable, np.random.Generator], Dataset]:
-    """A function that calls `reader` with the location of the files, the subsets to use, and these keys of [data]."""
-
-    def read(data: DataTable, rng: np.random.Generator) -> Dataset:
-        return reader(DataLocation.of(data), Subsets(data, rng), *(getattr(data, key) for key in keys))
-
-    return read

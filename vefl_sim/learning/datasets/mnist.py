@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation
-from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files, require_labels
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, require_labels
 from vefl_sim.learning.datasets.public import warn_of_other_files
 
 _UNSIGNED_BYTE = 8
@@ -40,8 +41,9 @@ GARMENTS = (
 )  # fmt: skip
 
 
-def mnist(location: DataLocation, subsets: Subsets) -> Dataset:
-    """Read MNIST or Fashion-MNIST from the location's four files."""
+def mnist(data: DataTable, rng: np.random.Generator) -> Dataset:
+    """Read MNIST or Fashion-MNIST from its four files."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     train, test = _split(location, "train"), _split(location, "t10k")
     if train[0].shape[1:] != test[0].shape[1:]:
         raise ExperimentError(f"{location.folder}: training and test images differ in size: download the files again.")
@@ -59,6 +61,6 @@ def _split(location: DataLocation, name: str) -> Samples:
 
 
 MNIST = DataKind(
-    from_files(mnist), unused_keys=("data.image_px", "data.horizon_s"), label="MNIST", train_samples=60_000, channels=1
+    mnist, unused_keys=("data.image_px", "data.horizon_s"), label="MNIST", train_samples=60_000, channels=1
 )
 FASHION_MNIST = replace(MNIST, label="Fashion-MNIST")
