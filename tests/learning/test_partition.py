@@ -137,7 +137,7 @@ GROUPS = np.repeat(np.arange(3), 10)
     ("data", "owners", "keys", "words"),
     [
         (dataset(labels_of(30, 3, 0), GROUPS), 2, {"min_samples": 15}, "3 groups of up to 10 samples"),
-        (dataset(labels_of(99, 3, 0)), 10, {"min_samples": 10}, "need 100 samples, but the training set has 99 "),
+        (dataset(labels_of(99, 3, 0)), 10, {"min_samples": 10}, "need 100 samples, but the training set has 99: "),
         (dataset(labels_of(150, 3, 0)), 10, {"partition": "shards", "shards_per_cv": 20}, "need 200 shards"),
         (dataset(labels_of(600, 12, 0)), 5, {"holders": 4}, "data.holders = 4 has no share"),
         (dataset(labels_of(600, 12, 0)), 5, {"holders": 20, "min_samples": 40}, "each need 800 samples"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable
-from vefl_sim.experiment.plugins import Kind, declaration, load_part
+from vefl_sim.experiment.plugins import Kind, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 
 Holdings = list[list[int]]
@@ -188,12 +188,9 @@ def _require_enough(samples: int, owners: int, data: DataTable) -> None:
     needed = owners * data.min_samples
     if needed > samples:
         held_out = f" without data.validation_samples = {data.validation_samples}" if data.validation_samples else ""
-        mend = "use fewer CVs, a lower minimum or more samples"
-        if declaration("data.kind", data.kind, "from_traffic", False):
-            mend = "let the run be longer, so that CVs record more, or lower the minimum"
         raise ExperimentError(
             f"{owners} CVs with data.min_samples = {data.min_samples} each need {needed} samples, but the training set "
-            f"has {samples}{held_out} (data.train_samples): {mend}."
+            f"has {samples}{held_out}: use fewer CVs, a lower minimum or more samples; CVs record more in a longer run."
         )
 
 

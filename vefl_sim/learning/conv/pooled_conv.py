@@ -50,7 +50,8 @@ def _check(x: jax.Array, w: jax.Array, bias: jax.Array) -> None:
 def plain_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
     """Reference version of `pooled_conv`, in plain JAX operations."""
     sums = lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    return jax.nn.relu(nn.max_pool(sums, (2, 2), strides=(2, 2)) + bias)
+    largest = nn.max_pool(sums, (2, 2), strides=(2, 2))  # type: ignore[no-untyped-call]
+    return jax.nn.relu(largest + bias)
 
 
 @jax.custom_vjp
@@ -170,5 +171,6 @@ def _registered(dtype: np.dtype[Any]) -> dict[str, str]:
     names = {call: f"vefl_sim.pooled_conv.{call}.{dtype.name}" for call in targets}  # JAX's cache contains them
     for call, handle in targets.items():
         _KEPT.append(handle)
-        jax.ffi.register_ffi_target(names[call], jax.ffi.pycapsule(handle.ctypes), platform="cpu")
+        capsule = jax.ffi.pycapsule(handle.ctypes)  # type: ignore[no-untyped-call]
+        jax.ffi.register_ffi_target(names[call], capsule, platform="cpu")
     return names
