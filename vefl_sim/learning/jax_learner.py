@@ -14,10 +14,11 @@ import optax
 from flax import linen as nn
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, LocalLoss, Model, ModelArrays
+from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, LocalLoss, Model
 from vefl_sim.learning.local import Descent, LocalTraining, Shuffling, StepMethod, Term
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import initialize, input_spec
@@ -136,11 +137,11 @@ class JaxLearner(Learner):
         """Accuracy and loss on the whole test set."""
         return self._evaluator.evaluate(model)
 
-    def arrays_of(self, model: Model) -> ModelArrays:
+    def arrays_of(self, model: Model) -> NamedArrays:
         """Arrays of a model by their path, such as params.Conv_0.kernel."""
         return {array_name(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
 
-    def model_of(self, arrays: ModelArrays) -> Model:
+    def model_of(self, arrays: NamedArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned."""
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
         return jax.tree.map_with_path(
