@@ -14,7 +14,7 @@ from tests.learning.plain import train_plain
 from tests.resumable import EXPERIMENT
 from vefl_models.cnn import cnn
 from vefl_models.mlp import mlp
-from vefl_sim import Experiment, Run, from_tables, simulate
+from vefl_sim import Experiment, from_tables, simulate
 from vefl_sim.analysis.evaluation import evaluate
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
@@ -196,20 +196,16 @@ def test_statistics_are_averaged_and_stay_positive(weights: tuple[float, float])
 
 
 def experiment(**tables: dict[str, object]) -> Experiment:
-    both = {name: EXPERIMENT.get(name, {}) | tables.get(name, {}) for name in {*EXPERIMENT, *tables}}
-    own = {"kind": "tests.learning.networks:plane", "partition": "iid", "min_samples": 5}
-    both["data"] = own | tables.get("data", {})
-    both["learning"] = {"loss": "mse"} | tables.get("learning", {})
-    both["model"] = {"factory": "tests.learning.networks:normed"} | tables.get("model", {})
-    return from_tables(both)
+    own: dict[str, dict[str, object]] = EXPERIMENT | {
+        "data": {"kind": "tests.learning.networks:plane", "partition": "iid", "min_samples": 5},
+        "learning": {"loss": "mse"},
+        "model": {"factory": "tests.learning.networks:normed"},
+    }
+    return from_tables({name: own.get(name, {}) | tables.get(name, {}) for name in {*own, *tables}})
 
 
-@pytest.fixture(scope="module")
-def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulate(experiment(), out=tmp_path_factory.mktemp("regression"))
-
-
-def test_a_regression_learns_and_its_model_is_evaluated_alike(regression: Run) -> None:
+def test_a_regression_learns_and_its_model_is_evaluated_alike(tmp_path: Path) -> None:
+    regression = simulate(experiment(), out=tmp_path)
     rounds = regression.rounds
     assert rounds["accuracy"].isna().all()
     assert rounds["loss"].iloc[-1] < 0.5 * rounds["loss"].iloc[0]
