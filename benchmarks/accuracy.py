@@ -19,7 +19,7 @@ from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.learning.samples import Shuffling
+from vefl_sim.learning.local import Shuffling
 
 EPOCHS = 2 if SMALL else 10
 

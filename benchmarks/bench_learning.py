@@ -163,11 +163,10 @@ def vmap() -> Callable[[], object]:
     import jax
     import jax.numpy as jnp
 
-    from tests.learning.plain_cnn import PlainCnn
+    from tests.learning.plain import PlainCnn
     from vefl_sim.learning.jax_learner import initial_model
     from vefl_sim.learning.losses import CROSS_ENTROPY
-    from vefl_sim.learning.network import outputs_of
-    from vefl_sim.learning.samples import scaled
+    from vefl_sim.learning.network import outputs_of, scaled
 
     module, most = PlainCnn(10), max(SIZES)
     start = initial_model(module, jax.ShapeDtypeStruct((1, SIDE, SIDE, CHANNELS), np.float32), 1)

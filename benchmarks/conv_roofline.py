@@ -32,7 +32,7 @@ from vefl_models.cnn import cnn
 from vefl_sim.learning.conv import pooled_conv as layer
 from vefl_sim.learning.jax_learner import configure_jax
 from vefl_sim.learning.losses import CROSS_ENTROPY
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.model_card import PIXELS
 
 BLOCK, LANES, TILE, GROUP = 32, 8, 5, 5
 CROSSING = 1 + 7 / 16
@@ -95,12 +95,17 @@ def layer_output(residual: Any) -> jax.Array:
     return layer._forward(x, w, jnp.zeros(w.shape[3], w.dtype))[0]
 
 
+def _scaled(images: jax.Array) -> jax.Array:
+    """Pixels as the network gets them; other checkouts have this in other files."""
+    return PIXELS(images.astype(jnp.float32))
+
+
 def tasks(side: int, channels: int) -> dict[str, Task]:
     """The parts of a step of the CNN on one block, and the whole."""
     rng, module = np.random.default_rng(0), cnn(10)
     images = jnp.asarray(rng.integers(0, 256, (BLOCK, side, side, channels)).astype(np.uint8))
     labels = jnp.asarray(rng.integers(0, 10, BLOCK))
-    x = scaled(images)
+    x = _scaled(images)
     model = jax.jit(module.init)(jax.random.key(1), x[:1])
     (b1, w1), (b2, w2) = ([model["params"][f"Conv_{i}"][k] for k in ("bias", "kernel")] for i in (0, 1))
     h1, first = layer._forward(x, w1, b1)
@@ -114,7 +119,7 @@ def tasks(side: int, channels: int) -> dict[str, Task]:
         return CROSS_ENTROPY(z @ dense["Dense_1"]["kernel"] + dense["Dense_1"]["bias"], labels).sum()
 
     def loss(model: Any, images: jax.Array) -> jax.Array:
-        return CROSS_ENTROPY(module.apply(model, scaled(images)), labels).sum()
+        return CROSS_ENTROPY(module.apply(model, _scaled(images)), labels).sum()
 
     parts = {
         "forward 1": forward(x, w1, b1),
@@ -123,7 +128,7 @@ def tasks(side: int, channels: int) -> dict[str, Task]:
         "dW 2": backward(second, g2, of_x=False),
         "dx 2": backward(second, g2, of_x=True),
         "dense layers": Task(jax.grad(head, (0, 1)), (dense, h2), 3.0 * weights, cycles=3 * weights / 2 / LANES),
-        "scaling": Task(scaled, (images,), 0.0),
+        "scaling": Task(_scaled, (images,), 0.0),
     }
     return parts | {"whole gradient": Task(jax.grad(loss), (model, images), sum(p.products for p in parts.values()))}
 

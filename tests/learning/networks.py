@@ -44,37 +44,31 @@ def half(outputs: int) -> nn.Module:
 class WithoutTrain(nn.Module):
     """BatchNorm that cannot know whether it is trained."""
 
+    outputs: int
+
     @nn.compact
     def __call__(self, inputs):  # type: ignore[no-untyped-def]
-        return nn.Dense(3)(nn.BatchNorm(use_running_average=False)(inputs.reshape(len(inputs), -1)))
+        return nn.Dense(self.outputs)(nn.BatchNorm(use_running_average=False)(inputs))
 
 
 class WithDeterministic(nn.Module):
     """A network with an argument that nobody passes."""
 
+    outputs: int
+
     @nn.compact
     def __call__(self, inputs, deterministic):  # type: ignore[no-untyped-def]
-        return nn.Dropout(0.5)(nn.Dense(3)(inputs.reshape(len(inputs), -1)), deterministic)
+        return nn.Dropout(0.5)(nn.Dense(self.outputs)(inputs), deterministic)
 
 
 class AlwaysDrops(nn.Module):
     """Dropout that is never switched off."""
 
+    outputs: int
+
     @nn.compact
     def __call__(self, inputs):  # type: ignore[no-untyped-def]
-        return nn.Dropout(0.5, deterministic=False)(nn.Dense(2)(inputs.reshape(len(inputs), -1)))
-
-
-def always_drops(outputs: int) -> nn.Module:
-    return AlwaysDrops()
-
-
-def without_train(outputs: int) -> nn.Module:
-    return WithoutTrain()
-
-
-def with_deterministic(outputs: int) -> nn.Module:
-    return WithDeterministic()
+        return nn.Dropout(0.5, deterministic=False)(nn.Dense(self.outputs)(inputs))
 
 
 class Words(nn.Module):
@@ -85,10 +79,6 @@ class Words(nn.Module):
     @nn.compact
     def __call__(self, tokens):  # type: ignore[no-untyped-def]
         return nn.Dense(self.outputs)(nn.Embed(7, 4)(tokens).mean(axis=1))
-
-
-def words(outputs: int) -> nn.Module:
-    return Words(outputs)
 
 
 def plane(experiment: Experiment, streams: Streams) -> Dataset:

@@ -1,4 +1,4 @@
-"""A simple and slow version of local training, the reference for `local`."""
+"""Simple, slow versions of local training and of the CNN, the references for `local` and `vefl_models.cnn`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,8 +11,23 @@ from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.local import Descent
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.network import outputs_of
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.network import outputs_of, scaled
+
+
+class PlainCnn(nn.Module):
+    """The paper's CNN in standard flax layers."""
+
+    classes: int
+
+    @nn.compact
+    def __call__(self, images: jax.Array) -> jax.Array:
+        x = images
+        for channels in (10, 20):
+            x = nn.Conv(channels, (5, 5), padding="VALID")(x)
+            x = nn.relu(nn.max_pool(x, (2, 2), strides=(2, 2)))
+        x = x.reshape(len(x), -1)
+        x = nn.relu(nn.Dense(50)(x))
+        return nn.Dense(self.classes)(x)
 
 
 def train_plain(
@@ -37,15 +52,13 @@ def descend(
     local = model
     for (inputs, targets), n in zip(batches, merged or [1] * len(batches), strict=True):
         x, y = scaled(jnp.asarray(inputs)), jnp.asarray(targets)
-        slope = _gradient(module, loss, local, model, x, y, descent.proximal_mu)
+        slope = gradient(module, loss, local, model, x, y, descent.proximal_mu)
         local = jax.tree.map(partial(_stepped, n * descent.learning_rate), local, slope)
     return local
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gradient(
-    module: nn.Module, loss: Loss, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float
-) -> Model:
+def gradient(module: nn.Module, loss: Loss, local: Model, start: Model, x: jax.Array, y: jax.Array, mu: float) -> Model:
     def objective(w: Model) -> jax.Array:
         squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
         mean: jax.Array = loss(outputs_of(module, w, x), y).mean()

@@ -12,14 +12,12 @@ import pytest
 from tests.learning.networks import half
 from vefl_models.logistic import logistic
 from vefl_models.mlp import mlp
-from vefl_sim.core.arrays import read_npz, write_npz
-from vefl_sim.core.errors import BadInput, ExperimentError
-from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.jax_learner import JaxLearner, initial_model
-from vefl_sim.learning.model_card import PIXELS, ModelCard, Scaling
-from vefl_sim.learning.network import input_spec
-from vefl_sim.learning.samples import scaled
-from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from, start_model
+from vefl_sim.core.arrays import read_npz
+from vefl_sim.core.errors import BadInput
+from vefl_sim.learning.jax_learner import array_name, initial_model
+from vefl_sim.learning.model_card import PIXELS, ModelCard
+from vefl_sim.learning.network import input_spec, scaled
+from vefl_sim.learning.trained_model import TrainedModel, misfit, model_from
 from vefl_sim.records.models import ModelFiles
 
 SHAPE = (16, 16, 3)
@@ -28,51 +26,41 @@ CARD = ModelCard("vefl_models.mlp:mlp", SHAPE, "uint8", PIXELS, 5, "cross-entrop
 
 
 def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
-        for path, leaf in jax.tree.leaves_with_path(initial_model(module, SPEC, seed=1))
-    }
+    leaves = jax.tree.leaves_with_path(initial_model(module, SPEC, seed=1))
+    return {array_name(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def trained(module: nn.Module, card: ModelCard = CARD) -> TrainedModel:
-    return TrainedModel(card, arrays_of(module), Path("model.npz"), lambda: module)
+def trained(module: nn.Module, parameters: nn.Module | None = None) -> TrainedModel:
+    """A network with its own parameters, or with those of another one."""
+    return TrainedModel(CARD, arrays_of(parameters or module), Path("model.npz"), lambda: module)
 
 
 def test_apply_is_the_network_on_scaled_images() -> None:
     model, images = trained(mlp(5)), np.random.default_rng(1).integers(0, 256, (7, *SHAPE), np.uint8)
     expected = mlp(5).apply(initial_model(mlp(5), SPEC, seed=1), (jnp.float32(images) / 255 - 0.5) / 0.25)
     assert np.allclose(model.apply(images), expected, atol=1e-6)
-    assert np.array_equal(
-        model.module.apply(model.parameters, scaled(jnp.asarray(images))).argmax(1), expected.argmax(1)
-    )
+    assert np.array_equal(scaled(jnp.asarray(images)), CARD.scaling(jnp.float32(images)))
+    for others in (images[..., :1], images[0]):
+        with pytest.raises(ValueError, match=r"inputs must have the shape \(samples, 16, 16, 3\)"):
+            model.apply(others)
 
 
 def test_parameters_need_no_network() -> None:
-    def load() -> nn.Module:
-        raise AssertionError("the network was imported")
-
-    model = TrainedModel(CARD, arrays_of(mlp(5)), Path("model.npz"), load)
+    model = TrainedModel(CARD, arrays_of(mlp(5)), Path("model.npz"), load=None)  # type: ignore[arg-type]
     assert jax.tree.all(jax.tree.map(np.array_equal, model.parameters, initial_model(mlp(5), SPEC, seed=1)))
 
 
-def test_images_of_another_shape_are_refused() -> None:
-    for images in (np.zeros((1, 16, 16, 1)), np.zeros(SHAPE)):
-        with pytest.raises(ValueError, match=r"inputs must have the shape \(samples, 16, 16, 3\)"):
-            trained(mlp(5)).apply(images)
-
-
 def test_parameters_of_another_network_are_refused() -> None:
-    model = TrainedModel(CARD, arrays_of(logistic(5)), Path("model.npz"), lambda: mlp(5))
     with pytest.raises(BadInput, match=r"^model\.npz does not fit vefl_models\.mlp:mlp, because the file has no .*: r"):
-        model.apply(np.zeros((1, *SHAPE), np.uint8))
+        trained(mlp(5), logistic(5)).apply(np.zeros((1, *SHAPE), np.uint8))
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
         ({"more": np.zeros(1)}, "the network has no more"),
-        ({"params.Dense_0.bias": np.zeros(6)}, "params.Dense_0.bias has the shape 6 in the file and 5 in the network"),
-        ({"params.Dense_0.bias": np.full(5, 1j)}, "complex numbers"),
+        ({"params.Dense_0.bias": np.zeros(6)}, "params.Dense_0.bias has the shape (6,) in the file and (5,) in"),
+        ({"params.Dense_0.bias": np.full(5, 1j)}, "does not hold real numbers"),
         ({"params.Dense_0.bias": np.full(5, -np.inf)}, "NaN or infinite numbers"),
         ({"a" * 60_000: np.zeros(1)}, f"the network has no {'a' * 57}..."),
     ],
@@ -82,10 +70,10 @@ def test_what_does_not_fit_is_named(change: dict, fault: str) -> None:
     assert fault in (misfit(arrays_of(logistic(5)) | change, logistic(5), SPEC) or "")
 
 
-@pytest.mark.parametrize("names", [("x", "x.deeper"), ("x.deeper", "x"), ("x.a.b", "y", "x")])
+@pytest.mark.parametrize("names", [("x.deeper", "x"), ("x.a.b", "y", "x")])
 def test_an_array_inside_of_another_is_refused(names: tuple[str, ...]) -> None:
     model = TrainedModel(CARD, dict.fromkeys(names, np.zeros(1)), Path("model.npz"), lambda: mlp(5))
-    with pytest.raises(BadInput, match=r"^model\.npz has x\.\S+ inside of another array: restore the file\.$"):
+    with pytest.raises(BadInput, match=r"^model\.npz has an array inside of another array: restore the file\.$"):
         _ = model.parameters
 
 
@@ -97,63 +85,24 @@ def test_types_that_numpy_does_not_know_survive_a_file(tmp_path: Path) -> None:
     assert jax.tree.all(jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), again, drawn))
 
 
-class TestStart:
-    def test_a_learner_starts_from_it(self, small_signs: Dataset, tmp_path: Path) -> None:
-        network = logistic(small_signs.classes)
-        arrays = {name: np.full_like(array, 0.25) for name, array in arrays_of(network).items()}
-        write_npz(tmp_path / "x.npz", arrays)
-        start = start_model(str(tmp_path / "x.npz"), "the factory", network, SPEC)
-        learner = JaxLearner(
-            small_signs, {0: np.arange(9)}, network, learning_rate=0.1, proximal_mu=0.0, seed=1, start=start
-        )
-        assert all((leaf == 0.25).all() for leaf in jax.tree.leaves(learner.initial_model()))
-
-    def test_another_network_is_one_sentence(self, tmp_path: Path) -> None:
-        write_npz(tmp_path / "x.npz", arrays_of(logistic(5)))
-        with pytest.raises(ExperimentError) as error:
-            start_model(str(tmp_path / "x.npz"), "vefl_models.logistic:logistic", logistic(6), SPEC)
-        assert str(error.value).startswith(f'model.start = "{tmp_path}/x.npz" does not fit model.factory = ')
-        assert "params.Dense_0.bias has the shape 5 in the file and 6 in the network" in str(error.value)
-
-    def test_what_is_no_file_of_arrays(self, tmp_path: Path) -> None:
-        (tmp_path / "x.npz").write_text("hello")
-        for path, reason in ((tmp_path / "x.npz", "does not end as"), (tmp_path, "folder"), ("no", "No such file")):
-            with pytest.raises(ExperimentError, match=rf"^model\.start = .* cannot be read \(.*{reason}.*\): name the"):
-                start_model(str(path), "the factory", logistic(5), SPEC)
-
-
 class TestCard:
-    def test_it_is_read_as_written(self, tmp_path: Path) -> None:
-        CARD.write(tmp_path / "model.json")
-        assert ModelCard.read(tmp_path / "model.json") == CARD
-
-    def test_its_scaling_is_that_of_the_learner(self) -> None:
-        values = np.arange(256, dtype=np.uint8)
-        assert np.array_equal(CARD.scaling(jnp.float32(values)), scaled(jnp.asarray(values)))
-        assert Scaling(255, 0.5, 0.25)(np.array([0.0, 127.5, 255.0])).tolist() == [-2.0, 0.0, 2.0]
-
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 3}, {"scaling": 0}, {"architecture": "os"}, {"architecture": 1}, {"more": 1}, {"scaling": None},
-            {"scaling": {"divisor": 1}}, {"scaling": {"divisor": 0, "mean": 0, "deviation": 1}}, {"classes": 0},
-            {"scaling": {"divisor": 1e300, "mean": 0, "deviation": 1}}, {"class_names": ["a"]}, {"loss": "huber"},
-            {"class_names": [1, 2, 3, 4, 5]}, {"input_shape": None}, {"input_shape": [1, 1, 1 << 40]}, {"outputs": 4},
-            {"input_type": "float32"}, {"input_type": "object"}, {"input_shape": []}, {"input_shape": [1] * 40},
+            {"format": 3}, {"scaling": 0}, {"architecture": "os"}, {"more": 1}, {"scaling": None}, {"classes": 0},
+            {"scaling": {"divisor": 0, "mean": 0, "deviation": 1}}, {"class_names": ["a"]}, {"loss": "huber"},
+            {"scaling": {"divisor": 1e300, "mean": 0, "deviation": 1}}, {"input_shape": [1, 1, 1 << 40]},
+            {"class_names": [1, 2, 3, 4, 5]}, {"input_type": "float32"}, {"input_type": "object"}, {"outputs": 4},
+            {"input_shape": []}, {"input_shape": [1] * 40},
         ],
     )  # fmt: skip
     def test_one_of_a_stranger_is_a_reason(self, change: dict, tmp_path: Path) -> None:
         CARD.write(tmp_path / "model.json")
+        assert ModelCard.read(tmp_path / "model.json") == CARD
         content = json.loads((tmp_path / "model.json").read_text())
         (tmp_path / "model.json").write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=r"^it "):
             ModelCard.read(tmp_path / "model.json")
-
-    def test_one_of_the_first_format_is_read(self, tmp_path: Path) -> None:
-        old = {"format": 1, "architecture": CARD.architecture, "image_shape": [16, 16, 3], "classes": 5}
-        old |= {"scaling": {"divisor": 255.0, "mean": 0.5, "deviation": 0.25}, "class_names": ["a", "b", "c", "d", "e"]}
-        (tmp_path / "model.json").write_text(json.dumps(old))
-        assert ModelCard.read(tmp_path / "model.json") == CARD
 
     @pytest.mark.parametrize("text", ["", "[]", "[" * 10_000, "{}"])
     def test_what_is_no_card(self, text: str, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.signs import signs
 from vefl_sim.learning.jax_learner import JaxLearner, Options
 from vefl_sim.learning.learner import LocalJob
-from vefl_sim.learning.local import Descent
-from vefl_sim.learning.samples import Shuffling
+from vefl_sim.learning.local import Descent, Shuffling
 from vefl_sim.schemes.asynchronous import AfaCd, FedBuff
 from vefl_sim.schemes.observation import Committed
 from vefl_sim.schemes.scheme import Received

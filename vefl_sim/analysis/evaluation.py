@@ -20,7 +20,7 @@ from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.losses import Loss
 from vefl_sim.learning.metric import metric_of
 from vefl_sim.learning.model_card import PIXELS, ModelCard
-from vefl_sim.learning.objective import Evaluator
+from vefl_sim.learning.objective import Evaluator, Objective
 from vefl_sim.learning.trained_model import TrainedModel
 from vefl_sim.records.identity import package_digest, recorded_versions, require_same_parts
 from vefl_sim.records.run_directory import Run
@@ -147,7 +147,7 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
     inputs, counts = dataset.test_inputs, (card.classes or 0) <= _MAX_CLASSES
     if card.scaling and card.scaling != PIXELS:  # that of another version
         inputs = card.scaling(inputs.astype(np.float32))
-    evaluator = Evaluator(model.module, (inputs, targets), card.classes, loss, counts=counts)
+    evaluator = Evaluator(Objective(model.module, loss), (inputs, targets), card.classes, counts=counts)
     evaluation = evaluator.evaluate(model.model)
     names = card.class_names or tuple(map(str, range(card.classes or 0)))
     described = f"{name or dataset.name}, {len(targets)} {split} samples{note}"

@@ -35,6 +35,9 @@ class Codec:
     is_exact: bool = False
     """Whether updates arrive as they are: nothing is encoded, and only `bits` is used."""
 
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+
     @abstractmethod
     def bits(self, numbers: int) -> int:
         """Bits of a message with this many numbers: S, the payload of an update."""
@@ -115,12 +118,9 @@ class Float32(Codec):
     is_exact = True
     unused_keys = ("update.levels", "update.keep_share")
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._bits_per_number = 1 + experiment.model.float_bits
-
     def bits(self, numbers: int) -> int:
         """M·(1 + FPP)."""
-        return numbers * self._bits_per_number
+        return numbers * (1 + self.experiment.model.float_bits)
 
     def encode(self, change: Numbers, rng: np.random.Generator) -> bytes:
         """The numbers in 32 bits each; a run does not call this, since nothing would change."""
@@ -136,16 +136,14 @@ class Float16(Codec):
 
     unused_keys = ("update.levels", "update.keep_share", "model.float_bits")
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._largest = float(np.finfo(np.float16).max)
-
     def bits(self, numbers: int) -> int:
         """16 bits per number."""
         return 16 * numbers
 
     def encode(self, change: Numbers, rng: np.random.Generator) -> bytes:
         """The numbers, each rounded to the nearest float16."""
-        return np.clip(change, -self._largest, self._largest).astype("<f2").tobytes()
+        largest = float(np.finfo(np.float16).max)
+        return np.clip(change, -largest, largest).astype("<f2").tobytes()
 
     def decode(self, message: bytes, numbers: int) -> Numbers:
         """The numbers of a message."""
@@ -166,6 +164,7 @@ class Qsgd(Codec):
     unused_keys = ("update.keep_share", "model.float_bits")
 
     def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
         self._levels = experiment.update.levels
         self._width = 1 + self._levels.bit_length()  # sign and level, 0 … s
 
@@ -205,9 +204,6 @@ class TopK(Codec):
     feedback = True
     unused_keys = ("update.levels", "model.float_bits")
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._share = experiment.update.keep_share
-
     def bits(self, numbers: int) -> int:
         """32 bits for each value and ⌈log₂ M⌉ for its position, filled up to whole bytes."""
         kept = self._kept(numbers)
@@ -228,7 +224,7 @@ class TopK(Codec):
         return received
 
     def _kept(self, numbers: int) -> int:
-        return max(1, round(self._share * numbers))
+        return max(1, round(self.experiment.update.keep_share * numbers))
 
 
 def _width(numbers: int) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable
-from vefl_sim.experiment.plugins import Kind, declaration, load_part
+from vefl_sim.experiment.plugins import Kind, load_part
 from vefl_sim.learning.datasets.dataset import Dataset
 
 Holdings = list[list[int]]
@@ -30,24 +30,15 @@ class SampleGroups:
     vehicles: NDArray[np.int64] | None = None  # [groups], vehicle that recorded each
 
     @classmethod
-    def of(
-        cls,
-        labels: NDArray[np.int32],
-        group_ids: NDArray[np.int64] | None = None,
-        vehicles: NDArray[np.int64] | None = None,
-    ) -> "SampleGroups":
-        """Group the samples with these labels; samples with the same number in `group_ids` belong together."""
-        if group_ids is None:
+    def of(cls, dataset: Dataset) -> "SampleGroups":
+        """The groups of the training samples of a data set."""
+        labels, ids, vehicles = dataset.train_targets, dataset.train_groups, dataset.train_vehicles
+        if dataset.classes is None:
+            labels = np.zeros(len(labels), np.int32)
+        if ids is None:
             return cls(labels, np.ones(len(labels), np.int64), np.arange(len(labels)), vehicles)
-        _, first, of_sample, sizes = np.unique(group_ids, return_index=True, return_inverse=True, return_counts=True)
+        _, first, of_sample, sizes = np.unique(ids, return_index=True, return_inverse=True, return_counts=True)
         return cls(labels[first], sizes, of_sample, None if vehicles is None else vehicles[first])
-
-    @classmethod
-    def of_dataset(cls, dataset: Dataset) -> "SampleGroups":
-        """Group the training samples of a data set."""
-        targets = dataset.train_targets
-        labels = np.zeros(len(targets), np.int32) if dataset.classes is None else targets
-        return cls.of(labels, dataset.train_groups, dataset.train_vehicles)
 
     def cut(self, groups: NDArray[np.int64], cuts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Split a sequence of groups, as near as whole groups allow, at these cumulative numbers of samples."""
@@ -114,7 +105,7 @@ def partition(
             f"to {len(cvs)} or more, or set it to 0."
         )
     _require_what_it_needs(rule, dataset, data)
-    groups = SampleGroups.of_dataset(replace(dataset, train_groups=None) if rule.by_vehicle else dataset)
+    groups = SampleGroups.of(replace(dataset, train_groups=None) if rule.by_vehicle else dataset)
     holders = np.arange(shares) if shares else np.sort(cvs)
     _require_enough(len(dataset.train_targets), len(holders), data)
     holdings: Holdings = rule(groups, holders, data, rng)
@@ -125,10 +116,9 @@ def partition(
 
 def _require_what_it_needs(rule: "PartitionKind", dataset: Dataset, data: DataTable) -> None:
     if rule.by_class and dataset.classes is None:
-        own = ' or "own"' if dataset.train_vehicles is not None else ""
         raise ExperimentError(
             f'data.partition = "{data.partition}" splits by class, and the targets of data.kind = "{data.kind}" are '
-            f'numbers: set data.partition = "iid"{own}.'
+            f'numbers: set data.partition = "iid", or "own" if CVs have recorded the samples.'
         )
     if rule.by_vehicle and dataset.train_vehicles is None:
         raise ExperimentError(
@@ -198,12 +188,9 @@ def _require_enough(samples: int, owners: int, data: DataTable) -> None:
     needed = owners * data.min_samples
     if needed > samples:
         held_out = f" without data.validation_samples = {data.validation_samples}" if data.validation_samples else ""
-        mend = "use fewer CVs, a lower minimum or more samples"
-        if declaration("data.kind", data.kind, "from_traffic", False):
-            mend = "let the run be longer, so that CVs record more, or lower the minimum"
         raise ExperimentError(
             f"{owners} CVs with data.min_samples = {data.min_samples} each need {needed} samples, but the training set "
-            f"has {samples}{held_out} (data.train_samples): {mend}."
+            f"has {samples}{held_out}: use fewer CVs, a lower minimum or more samples; CVs record more in a longer run."
         )
 
 

@@ -1,9 +1,10 @@
 """The learner that trains neural networks, with JAX and flax."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,15 +14,15 @@ import optax
 from flax import linen as nn
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.files import cache_directory, ensure_writable
 from vefl_sim.core.memory import cores
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, LocalLoss, Model, ModelArrays
-from vefl_sim.learning.local import Descent, LocalTraining, StepMethod, Term
+from vefl_sim.learning.learner import Evaluation, Learner, LocalJob, LocalLoss, Model
+from vefl_sim.learning.local import Descent, LocalTraining, Shuffling, StepMethod, Term
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
 from vefl_sim.learning.network import initialize, input_spec
-from vefl_sim.learning.objective import Evaluator
-from vefl_sim.learning.samples import Shuffling
+from vefl_sim.learning.objective import Evaluator, Objective
 from vefl_sim.learning.trees import minus, plus, split, tree_map
 
 
@@ -63,7 +64,7 @@ class JaxLearner(Learner):
         configure_jax(self._threads)
         self._spec = input_spec(dataset.input_shape, dataset.train_inputs.dtype)
         self._shapes = parameter_shapes(module, self._spec)
-        super().__init__(parameter_count(self._shapes), statistics_count(self._shapes))
+        super().__init__(*sizes(self._shapes))
         self._module, self._seed, self._start = module, seed, start
         self._local = LocalTraining(
             StepMethod(module, options.optimizer, options.loss, options.momentum, options.term),
@@ -73,7 +74,8 @@ class JaxLearner(Learner):
             options.shuffling,
             options.dropout_seed,
         )
-        self._evaluator = Evaluator(module, (dataset.test_inputs, dataset.test_targets), dataset.classes, options.loss)
+        test_set = dataset.test_inputs, dataset.test_targets
+        self._evaluator = Evaluator(Objective(module, options.loss), test_set, dataset.classes)
         self._smallest = min(shards, key=lambda cv: len(shards[cv]), default=None)  # CV with the fewest samples
 
     def rehearse(self) -> None:
@@ -91,14 +93,11 @@ class JaxLearner(Learner):
 
     def train(self, starts: Sequence[Model], jobs: Sequence[LocalJob]) -> list[Model]:
         """Train the CVs of all jobs, one per thread at a time; a result depends only on its job, not on the threads."""
-        if self._threads == 1:
-            return [self._train_one(start, job) for start, job in zip(starts, jobs, strict=True)]
-        work = list(enumerate(zip(starts, jobs, strict=True)))
-        longest_first = sorted(work, key=lambda item: -item[1][1].iterations * self._local.size(item[1][1].cv))
+        longest_first = sorted(range(len(jobs)), key=lambda i: -jobs[i].iterations * self._local.size(jobs[i].cv))
         pool = ThreadPoolExecutor(self._threads)
         try:
-            trained = {number: pool.submit(self._train_one, start, job) for number, (start, job) in longest_first}
-            return [trained[number].result() for number in range(len(jobs))]
+            trained = {i: pool.submit(self._train_one, starts[i], jobs[i]) for i in longest_first}
+            return [trained[i].result() for i in range(len(jobs))]
         finally:
             pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C the others are not needed
 
@@ -138,11 +137,11 @@ class JaxLearner(Learner):
         """Accuracy and loss on the whole test set."""
         return self._evaluator.evaluate(model)
 
-    def arrays_of(self, model: Model) -> ModelArrays:
+    def arrays_of(self, model: Model) -> NamedArrays:
         """Arrays of a model by their path, such as params.Conv_0.kernel."""
         return {array_name(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(model)}
 
-    def model_of(self, arrays: ModelArrays) -> Model:
+    def model_of(self, arrays: NamedArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned."""
         # numpy's files store bfloat16 and other JAX types as raw bytes; a view restores the type
         return jax.tree.map_with_path(
@@ -179,28 +178,20 @@ def optimizer_step(
 
 def parameter_shapes(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Any:
     """Shape and type of each array of a model, in the structure of the model; traces the network, computes nothing."""
-    return jax.eval_shape(_initializer(module, spec), np.uint32(0))
+    return jax.eval_shape(partial(initialize, module, spec=spec), np.uint32(0))
 
 
-def parameter_count(shapes: Any) -> int:
-    """M, the number of parameters of a model with these array shapes."""
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
-
-
-def statistics_count(shapes: Any) -> int:
-    """How many of them are statistics, such as BatchNorm's running averages."""
-    return sum(leaf.size for leaf in jax.tree.leaves(split(shapes)[1]))
+def sizes(shapes: Any) -> tuple[int, int]:
+    """M, the number of parameters of a model with these array shapes, and how many are statistics (BatchNorm's)."""
+    parameters, statistics = (sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (shapes, split(shapes)[1]))
+    return parameters, statistics
 
 
 def initial_model(module: nn.Module, spec: jax.ShapeDtypeStruct, seed: int) -> Model:
     """Initial model ω_0. Compiled without optimization: it runs once, and XLA would take 5 s to optimize it."""
     number = np.uint32(seed)
-    lowered = jax.jit(_initializer(module, spec)).lower(number)
+    lowered = jax.jit(partial(initialize, module, spec=spec)).lower(number)
     return lowered.compile(compiler_options={"xla_backend_optimization_level": "0"})(number)
-
-
-def _initializer(module: nn.Module, spec: jax.ShapeDtypeStruct) -> Callable[[np.uint32], Model]:
-    return lambda seed: initialize(module, jax.random.key(seed), spec)
 
 
 def array_name(path: Sequence[Any]) -> str:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.state import NOT_SAVED
 
 Model = Any
 """Parameters of a network: a pytree of arrays, or None when nothing is learnt."""
-
-ModelArrays = dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,10 @@ class Learner:
         """Accuracy and loss on the test set; None if nothing is learnt."""
         return None
 
-    def arrays_of(self, model: Model) -> ModelArrays:
+    def arrays_of(self, model: Model) -> NamedArrays:
         """A model as arrays named by their paths, such as params.Conv_0.kernel, to be saved in a file."""
         return {}
 
-    def model_of(self, arrays: ModelArrays) -> Model:
+    def model_of(self, arrays: NamedArrays) -> Model:
         """Rebuild the model from the arrays that `arrays_of` returned, bit for bit."""
         return None

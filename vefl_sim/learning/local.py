@@ -10,6 +10,7 @@ A network with batch statistics computes them over such a block: a mini-batch, i
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,24 +25,8 @@ from numpy.typing import NDArray
 from vefl_sim.learning.datasets.dataset import Inputs, Targets
 from vefl_sim.learning.learner import LocalJob, LocalLoss, Model
 from vefl_sim.learning.losses import CROSS_ENTROPY, Loss
-from vefl_sim.learning.network import (
-    Statistics,
-    initialize,
-    input_spec,
-    outputs_of,
-    takes_train,
-    training_outputs,
-)
-from vefl_sim.learning.samples import (
-    Samples,
-    Shuffling,
-    on_device,
-    order_seed,
-    padded,
-    padded_length,
-    read_block,
-    read_repeated,
-)
+from vefl_sim.learning.network import Statistics, initialize, input_spec, takes_train, training_outputs
+from vefl_sim.learning.objective import Objective, Samples, padded, padded_length, read_block
 from vefl_sim.learning.trees import split
 
 BLOCK = 32
@@ -58,6 +43,23 @@ class Descent(NamedTuple):
     learning_rate: float  # δ
     proximal_mu: float  # μ
     iterations_per_step: int = 1  # n: this many iterations on all samples are computed as one step of n·δ
+
+
+@dataclass(frozen=True)
+class Shuffling:
+    """Random order of samples in each pass; it depends on (seed, CV, training order, iteration), not on past calls."""
+
+    batch_size: int
+    seed: int
+
+    def order(self, job: LocalJob, iteration: int, size: int) -> NDArray[np.int64]:
+        """A permutation of 0 … size − 1 for one iteration of a job."""
+        return np.random.Generator(np.random.PCG64(order_seed(self.seed, job, iteration))).permutation(size)
+
+
+def order_seed(seed: int, job: LocalJob, iteration: int) -> np.random.SeedSequence:
+    """Seed of the random numbers of one iteration of a training order."""
+    return np.random.SeedSequence(seed, spawn_key=(job.cv, job.number, iteration))
 
 
 class StepMethod(NamedTuple):
@@ -120,7 +122,7 @@ class LocalTraining:
             method = method._replace(block=min(shuffling.batch_size, _LARGEST_BLOCK))
         self._method, self._descent, self._shards, self._shuffling = method, descent, shards, shuffling
         self._seed = dropout_seed if takes_train(method.module) else None
-        self._samples = on_device(*samples)
+        self._samples = Samples(*map(jnp.asarray, samples))
         self._length = padded_length(max(map(len, shards.values()), default=1), method.block)
         in_python = jax.default_backend() == "cpu" and has_convolution(method.module, self._samples.inputs)
         self._descend = _descend_in_python if in_python else _descend_in_one_program
@@ -139,13 +141,8 @@ class LocalTraining:
 
     def losses(self, model: Model, cv: int) -> LocalLoss:
         """Loss of a model on the samples of a CV, as in evaluation."""
-        numbers, size, block = padded(self._shards[cv], self._length), self.size(cv), self._method.block
-        blocks = [
-            _block_losses(self._method, model, self._samples, numbers, first, size - first)
-            for first in range(0, size, block)
-        ]
-        total, squares = np.array(jax.device_get(blocks), np.float64).sum(axis=0) / max(1, size)
-        return LocalLoss(float(total), float(np.sqrt(squares)))
+        objective = Objective(self._method.module, self._method.loss, self._method.block)
+        return objective.on(self._samples, padded(self._shards[cv], self._length), self.size(cv), model)[0]
 
     def size(self, cv: int) -> int:
         """D_v, the number of samples that the CV holds."""
@@ -174,7 +171,7 @@ def has_convolution(module: nn.Module, inputs: jax.Array) -> bool:
     """
 
     spec = input_spec(inputs.shape[1:], inputs.dtype)
-    traced = jax.make_jaxpr(lambda: initialize(module, jax.random.key(0), spec))()
+    traced = jax.make_jaxpr(lambda: initialize(module, 0, spec))()
     return "conv_general_dilated" in str(traced)
 
 
@@ -233,8 +230,7 @@ def _add_block(
     key: jax.Array | None,
 ) -> Sums:
     """`sums` plus the gradient of the summed loss over one block; statistics continue from those in `sums`."""
-    read = read_repeated if sums.statistics else read_block
-    block = read(samples, numbers, first, left, method.block)
+    block = read_block(samples, numbers, first, left, method.block, repeated=bool(sums.statistics))
 
     def loss(w: Model) -> tuple[jax.Array, Statistics]:
         outputs, statistics = training_outputs(method.module, {**w, **sums.statistics}, block.inputs, key)
@@ -242,16 +238,6 @@ def _add_block(
 
     gradient, statistics = jax.grad(loss, has_aux=True)(local)
     return Sums(jax.tree.map(jnp.add, sums.gradient, gradient), statistics)
-
-
-@partial(jax.jit, static_argnums=0)
-def _block_losses(
-    method: StepMethod, model: Model, samples: Samples, numbers: jax.Array, first: jax.Array, left: jax.Array
-) -> jax.Array:
-    """Sum of the losses of one block, and of their squares."""
-    block = read_block(samples, numbers, first, left, method.block)
-    losses = method.loss(outputs_of(method.module, model, block.inputs), block.targets)
-    return jnp.stack([jnp.dot(block.weights, losses), jnp.dot(block.weights, losses**2)])
 
 
 @partial(jax.jit, static_argnums=0)

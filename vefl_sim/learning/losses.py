@@ -50,7 +50,7 @@ def require_loss(loss: Loss, name: str, module: Any, dataset: Dataset) -> None:
     targets = dataset.train_targets[:1]
 
     def losses() -> Any:
-        model = initialize(module, jax.random.key(0), spec)
+        model = initialize(module, 0, spec)
         return loss(outputs_of(module, model, jnp.zeros(spec.shape, spec.dtype)), targets)
 
     try:

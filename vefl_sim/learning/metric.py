@@ -11,18 +11,8 @@ from typing import Any, Literal
 
 _MAX_NAME = 40  # characters of the name of a user-defined loss
 _TAKEN = (
-    "accuracy",
-    "ordered",
-    "delivered",
-    "p_suc",
-    "cost",
-    "energy_j",
-    "simulated_s",
-    "wall_s",
-    "variant",
-    "seed",
-    "run",
-)
+    "accuracy", "ordered", "delivered", "p_suc", "cost", "energy_j", "simulated_s", "wall_s", "variant", "seed", "run",
+)  # fmt: skip
 """Names of other figures of a run, which the loss cannot have."""
 
 

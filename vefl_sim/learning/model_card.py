@@ -76,10 +76,6 @@ class ModelCard:
         content = read_json(path)
         if not isinstance(content, dict):
             raise ValueError("it holds no keys")
-        if content.get("format") == 1:  # images and classes only
-            shape, classes = content.pop("image_shape", None), content.get("classes")
-            added = {"input_shape": shape, "input_type": "uint8", "outputs": classes, "loss": "cross-entropy"}
-            content |= added | {"format": _FORMAT}
         if content.pop("format", None) != _FORMAT:
             raise ValueError("it was written by another version of vefl_sim")
         try:

@@ -15,6 +15,7 @@ from flax import linen as nn
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.learner import Model
+from vefl_sim.learning.model_card import PIXELS
 
 Statistics = dict[str, Any]
 """The collections of a model that are not trained; empty for most networks."""
@@ -31,9 +32,16 @@ def input_spec(input_shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct
     return jax.ShapeDtypeStruct((1, *input_shape), jnp.int32 if integers else jnp.result_type(float))  # type: ignore[no-untyped-call]
 
 
-def initialize(module: nn.Module, key: jax.Array, spec: jax.ShapeDtypeStruct) -> Model:
-    """The initial model of a network."""
-    return module.init(key, jnp.zeros(spec.shape, spec.dtype), **_in_evaluation(module))
+def scaled(inputs: jax.Array) -> jax.Array:
+    """Inputs as a network gets them: 8-bit pixels as (x/255 − 1/2) / (1/4), other integers and floats unchanged."""
+    if inputs.dtype == jnp.uint8:
+        return cast(jax.Array, PIXELS(inputs.astype(jnp.result_type(float))))
+    return inputs if jnp.issubdtype(inputs.dtype, jnp.integer) else inputs.astype(jnp.result_type(float))
+
+
+def initialize(module: nn.Module, seed: Any, spec: jax.ShapeDtypeStruct) -> Model:
+    """The initial model of a network, drawn with a 32-bit seed."""
+    return module.init(jax.random.key(seed), jnp.zeros(spec.shape, spec.dtype), **_in_evaluation(module))
 
 
 def outputs_of(module: nn.Module, model: Model, inputs: jax.Array) -> jax.Array:
@@ -72,7 +80,7 @@ def require_usable(module: nn.Module, spec: jax.ShapeDtypeStruct, name: str) -> 
             f'model.factory = "{name}": {type(module).__name__}.__call__ needs the argument {unknown[0]!r}: the '
             "learner passes the inputs and, if there is such an argument, `train` (False in evaluation)."
         )
-    shapes = jax.eval_shape(lambda: initialize(module, jax.random.key(0), spec))
+    shapes = jax.eval_shape(lambda: initialize(module, 0, spec))
     if (others := [collection for collection in shapes if collection != "params"]) and not takes_train(module):
         raise ExperimentError(
             f'model.factory = "{name}": {type(module).__name__} keeps {others[0]!r} besides its parameters, but cannot '

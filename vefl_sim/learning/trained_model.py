@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from flax.traverse_util import unflatten_dict
 from numpy.typing import NDArray
 
 from vefl_sim.core.arrays import NamedArrays, read_npz
@@ -19,8 +20,7 @@ from vefl_sim.learning.datasets.dataset import Inputs
 from vefl_sim.learning.jax_learner import array_name, parameter_shapes
 from vefl_sim.learning.learner import Model
 from vefl_sim.learning.model_card import ModelCard
-from vefl_sim.learning.network import input_spec, outputs_of
-from vefl_sim.learning.samples import scaled
+from vefl_sim.learning.network import input_spec, outputs_of, scaled
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,10 @@ class TrainedModel:
     @cached_property
     def parameters(self) -> Model:
         """The parameters in nested dicts, as flax takes them; nothing is imported for this."""
-        tree: dict[str, Any] = {}
-        for name, array in sorted(self.arrays.items()):
-            *above, last = name.split(".")
-            branch = tree
-            for key in above:
-                branch = branch.setdefault(key, {})
-                if not isinstance(branch, dict):
-                    raise BadInput(f"{self.file} has {shortened(name)} inside of another array: restore the file.")
-            branch[last] = array
-        return tree
+        try:
+            return unflatten_dict(dict(sorted(self.arrays.items())), sep=".")  # type: ignore[no-untyped-call]
+        except (IndexError, TypeError, ValueError):
+            raise BadInput(f"{self.file} has an array inside of another array: restore the file.") from None
 
     @cached_property
     def module(self) -> nn.Module:
@@ -96,7 +90,7 @@ def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -
     try:
         shapes = parameter_shapes(module, spec)
     except Exception as error:  # a network may raise anything
-        return f"the network does not take inputs of {_shown(spec.shape[1:])} ({first_line(error)})"
+        return f"the network does not take inputs of shape {spec.shape[1:]} ({first_line(error)})"
     wanted = {array_name(path): leaf for path, leaf in jax.tree.leaves_with_path(shapes)}
     if missing := wanted.keys() - arrays.keys():
         return f"the file has no {min(missing)}"
@@ -108,9 +102,9 @@ def misfit(arrays: NamedArrays, module: nn.Module, spec: jax.ShapeDtypeStruct) -
 def _misfit(name: str, array: NDArray[Any], leaf: jax.ShapeDtypeStruct) -> str | None:
     """Why an array of a file is not this parameter of the network; None if it is."""
     if array.shape != leaf.shape:
-        return f"{name} has the shape {_shown(array.shape)} in the file and {_shown(leaf.shape)} in the network"
+        return f"{name} has the shape {array.shape} in the file and {leaf.shape} in the network"
     if array.dtype.kind not in "fiub":
-        return f"{name} holds complex numbers" if array.dtype.kind == "c" else f"{name} does not hold numbers"
+        return f"{name} does not hold real numbers"
     with np.errstate(over="ignore"):
         finite = np.isfinite(array.astype(leaf.dtype)).all()
     return None if finite else f"{name} holds NaN or infinite numbers, as after a training that has diverged"
@@ -131,7 +125,3 @@ def start_model(file: str, factory: str, module: nn.Module, spec: jax.ShapeDtype
             "same network, input size and number of outputs."
         )
     return model_from(arrays, module, spec)
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    return " × ".join(map(str, shape)) or "of one number"

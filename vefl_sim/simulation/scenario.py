@@ -291,15 +291,14 @@ def make_learner(
     experiment: Experiment, dataset: Dataset, shards: Shards, scheme: AnyScheme, module: Any, streams: Streams
 ) -> Learner:
     """The learner, with the samples that each CV holds; `centralized` holds all samples under one number."""
-    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_count, parameter_shapes, statistics_count
+    from vefl_sim.learning.jax_learner import JaxLearner, Options, parameter_shapes, sizes
+    from vefl_sim.learning.local import Shuffling
     from vefl_sim.learning.network import input_spec
-    from vefl_sim.learning.samples import Shuffling
     from vefl_sim.learning.trained_model import start_model
 
     learning, spec = experiment.learning, input_spec(dataset.input_shape, dataset.train_inputs.dtype)
     if learning.kind == "none":
-        shapes = parameter_shapes(module, spec)
-        return Learner(parameter_count(shapes), statistics_count(shapes))
+        return Learner(*sizes(parameter_shapes(module, spec)))
     batch_size = learning.batch_size
     if scheme.trains_centrally:
         shards, batch_size = {EVERYTHING: np.arange(len(dataset.train_targets))}, batch_size or BATCH_SIZE

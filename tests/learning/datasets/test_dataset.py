@@ -11,71 +11,43 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import held_out
 
-
-def test_a_sample_has_height_times_width_times_channels_values() -> None:
-    images, labels = np.zeros((3, 5, 7, 2), np.uint8), np.zeros(3, np.int32)
-    dataset = Dataset("tiny", images, labels, images[:1], labels[:1], classes=4)
-    assert dataset.input_shape == (5, 7, 2)
-    assert dataset.values_per_sample == 70
-
-
 IMAGES, LABELS = np.zeros((3, 5, 7, 2), np.uint8), np.zeros(3, np.int32)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"train_inputs": IMAGES[:, 0, 0, 0]}, r"train_inputs must be an array of numbers \[samples, …\]"),
-        ({"train_inputs": IMAGES.tolist()}, r"train_inputs must be an array of numbers \[samples, …\]"),
-        ({"test_inputs": IMAGES / 255}, "training inputs are of type uint8 and test inputs of float64"),
-        ({"train_inputs": np.full(IMAGES.shape, np.nan)}, "train_inputs have values that are not finite"),
-        ({"train_targets": LABELS / 2}, "train_targets must be integers"),
-        ({"test_targets": LABELS[:, np.newaxis]}, "test_targets must be integers"),
-        ({"train_targets": LABELS - 1}, "train_targets go from -1 to -1, but with 4 classes they must be in 0 … 3"),
-        ({"test_inputs": IMAGES[:, 1:]}, r"different shapes, \(5, 7, 2\) and \(4, 7, 2\)"),
-        ({"train_groups": LABELS[1:]}, "3 inputs and 2 train_groups"),
-        ({"test_inputs": IMAGES[:0], "test_targets": LABELS[:0]}, "there are no test samples"),
-        ({"class_names": ("a", "b", "c", 4)}, "class_names must be 4 texts"),
-    ],
-)
-def test_a_wrong_array_is_named_in_the_error(wrong: dict[str, Any], words: str) -> None:
-    right = {"train_inputs": IMAGES, "train_targets": LABELS, "test_inputs": IMAGES, "test_targets": LABELS}
-    Dataset("tiny", **right, classes=4, class_names=("a", "b", "c", "d"))
-    with pytest.raises(ValueError, match=words):
-        Dataset("tiny", **(right | wrong), classes=4)
-
-
 NUMBERS = np.arange(6, dtype=np.float32).reshape(3, 2)
 REGRESSION = {"train_inputs": NUMBERS, "train_targets": NUMBERS, "test_inputs": NUMBERS, "test_targets": NUMBERS}
+CLASSES = {"train_inputs": IMAGES, "train_targets": LABELS, "test_inputs": IMAGES, "test_targets": LABELS, "classes": 4}
 
 
-def test_without_classes_targets_are_numbers_of_any_shape() -> None:
+def test_there_is_an_output_per_class_or_per_number_of_a_target() -> None:
+    assert Dataset("tiny", **CLASSES, class_names=tuple("abcd")).outputs == 4
     assert Dataset("tiny", **REGRESSION).outputs == 2
     assert Dataset("tiny", NUMBERS, NUMBERS[:, 0], NUMBERS, NUMBERS[:, 0]).outputs == 1
-    assert Dataset("tiny", IMAGES, LABELS, IMAGES, LABELS, classes=4).outputs == 4
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("right", "wrong", "words"),
     [
-        ({"train_inputs": np.full((3, 2), 2**40)}, "train_inputs have integers of more than 32 bits"),
-        (
-            {"train_targets": LABELS},
-            r"train_targets are integers: name the number of classes \(classes=…\), or convert",
-        ),
-        ({"test_targets": NUMBERS * np.nan}, "test_targets have values that are not finite"),
-        ({"test_targets": NUMBERS[:, :1]}, r"training and test targets have different shapes, \(2,\) and \(1,\)"),
-        ({"train_targets": NUMBERS[1:]}, "3 inputs and 2 train_targets"),
-        ({"train_vehicles": LABELS[1:]}, "3 inputs and 2 train_vehicles"),
-        ({"class_names": ("a",)}, "class_names must be no texts"),
+        (CLASSES, {"train_inputs": IMAGES[:, 0, 0, 0]}, r"train_inputs must be an array of numbers \[samples, …\]"),
+        (CLASSES, {"train_inputs": IMAGES.tolist()}, r"train_inputs must be an array of numbers \[samples, …\]"),
+        (CLASSES, {"test_inputs": IMAGES / 255}, "training inputs are of type uint8 and test inputs of float64"),
+        (CLASSES, {"train_inputs": np.full(IMAGES.shape, np.nan)}, "train_inputs have values that are not finite"),
+        (CLASSES, {"train_targets": LABELS / 2}, "train_targets must be integers"),
+        (CLASSES, {"test_targets": LABELS[:, np.newaxis]}, "test_targets must be integers"),
+        (CLASSES, {"train_targets": LABELS - 1}, "go from -1 to -1, but with 4 classes they must be in 0 … 3"),
+        (CLASSES, {"test_inputs": IMAGES[:, 1:]}, r"different shapes, \(5, 7, 2\) and \(4, 7, 2\)"),
+        (CLASSES, {"train_groups": LABELS[1:]}, "3 inputs and 2 train_groups"),
+        (CLASSES, {"test_inputs": IMAGES[:0], "test_targets": LABELS[:0]}, "there are no test samples"),
+        (CLASSES, {"class_names": ("a", "b", "c", 4)}, "class_names must be 4 texts"),
+        (REGRESSION, {"train_inputs": np.full((3, 2), 2**40)}, "train_inputs have integers of more than 32 bits"),
+        (REGRESSION, {"train_targets": LABELS}, r"are integers: name the number of classes \(classes=…\), or convert"),
+        (REGRESSION, {"test_targets": NUMBERS * np.nan}, "test_targets have values that are not finite"),
+        (REGRESSION, {"test_targets": NUMBERS[:, :1]}, r"targets have different shapes, \(2,\) and \(1,\)"),
+        (REGRESSION, {"train_targets": NUMBERS[1:]}, "3 inputs and 2 train_targets"),
+        (REGRESSION, {"class_names": ("a",)}, "class_names must be no texts"),
     ],
 )
-def test_a_wrong_array_of_a_regression_is_named_in_the_error(wrong: dict[str, Any], words: str) -> None:
+def test_a_wrong_array_is_named_in_the_error(right: dict[str, Any], wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Dataset("tiny", **(REGRESSION | wrong))
-
-
-# A validation set
+        Dataset("tiny", **(right | wrong))
 
 
 def numbered(samples: int, groups: np.ndarray | None = None) -> Dataset:
@@ -94,6 +66,8 @@ def test_every_sample_is_in_either_training_or_validation_set(samples: int, data
     assert sorted([*train, *validation]) == list(range(samples))
     assert np.array_equal(dataset.test_targets, validation % 3)
     assert np.array_equal(dataset.train_targets, train % 3)
+    with pytest.raises(ExperimentError, match=rf"validation_samples = {samples} leaves none of the {samples} samples"):
+        held_out(numbered(samples), samples, np.random.default_rng(1))
 
 
 @given(st.lists(st.integers(0, 9), min_size=30, max_size=100), st.integers(1, 10))
@@ -105,8 +79,3 @@ def test_groups_stay_whole(groups: list[int], wanted: int) -> None:
     assert dataset.train_groups is not None
     assert not out & set(dataset.train_groups.tolist())
     assert len(dataset.test_inputs) >= wanted
-
-
-def test_holding_out_all_samples_is_refused() -> None:
-    with pytest.raises(ExperimentError, match=r"data\.validation_samples = 10 leaves none of the 10 samples"):
-        held_out(numbered(10), 10, np.random.default_rng(1))

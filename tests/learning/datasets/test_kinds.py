@@ -3,12 +3,12 @@
 import gzip
 import hashlib
 import io
+import os
 import struct
 import tarfile
 import warnings
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from vefl_sim.core.errors import ExperimentError, VeflWarning
 from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.dataset import Dataset
-from vefl_sim.learning.datasets.public import SOURCES
+from vefl_sim.learning.datasets.public import SOURCES, RemoteFile
 
 
 def read(kind: str, folder: Path | str, seed: int = 1, **keys: object) -> Dataset:
@@ -52,36 +52,25 @@ def sentence(kind: str, folder: Path | str, **keys: object) -> str:
     return problem
 
 
-def write_cifar(folder: Path, content: bytes | None = None) -> Path:
+def write_cifar(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "cifar-10-binary.tar.gz").write_bytes(tar_gz(cifar_members()) if content is None else content)
+    (folder / "cifar-10-binary.tar.gz").write_bytes(tar_gz(cifar_members()))
     return folder
 
 
-# Declarations
-
-SMALL_FILES: dict[str, Callable[[Path], Path | str]] = {
-    "signs": lambda folder: "",
-    "mnist": write_mnist,
-    "fashion-mnist": write_mnist,
-    "cifar10": lambda folder: write_cifar(folder),
-    "gtsrb": write_gtsrb,
-    "folder": lambda folder: write_folder(folder),
-}
+WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
 
 
-@pytest.mark.parametrize("kind", SMALL_FILES)
+@pytest.mark.parametrize("kind", ["signs", "fashion-mnist", "folder", *WRITERS])
 def test_what_a_data_set_declares_is_true(tmp_path: Path, kind: str) -> None:
-    declared, folder = load_part("data.kind", kind), SMALL_FILES[kind](tmp_path)
+    write = WRITERS | {"signs": lambda folder: folder, "fashion-mnist": write_mnist, "folder": write_folder}
+    declared, folder = load_part("data.kind", kind), write[kind](tmp_path)
     counts = {"train_samples": 10, "test_samples": 10} if declared.any_number else {}
     small, large = (read(kind, folder, image_px=side, **counts) for side in (16, 24))
     assert declared.channels == small.input_shape[2]
     assert small.class_names is not None
     assert len(set(small.class_names)) == small.classes
     assert ("data.image_px" in declared.unused_keys) == (small.input_shape == large.input_shape)
-
-
-# Reading
 
 
 @pytest.mark.parametrize("kind", ["mnist", "fashion-mnist"])
@@ -94,19 +83,13 @@ def test_mnist_has_grey_images_in_the_order_of_the_file(tmp_path: Path, kind: st
     assert data.train_targets.dtype == np.int32
 
 
-def publish(monkeypatch: pytest.MonkeyPatch, kind: str, folder: Path) -> None:
-    """Let the files in a folder be those that `kind` publishes."""
-    files = tuple(
-        replace(file, md5=hashlib.md5((folder / file.name).read_bytes()).hexdigest()) for file in SOURCES[kind]
-    )
-    monkeypatch.setitem(SOURCES, kind, files)
-
-
 def test_files_of_another_data_set_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read("mnist", write_mnist(tmp_path))  # a cut of its own
-        publish(monkeypatch, "fashion-mnist", tmp_path)
+        digests = {file.name: hashlib.md5((tmp_path / file.name).read_bytes()) for file in SOURCES["mnist"]}
+        published = tuple(RemoteFile(name, digest.hexdigest(), ()) for name, digest in digests.items())
+        monkeypatch.setitem(SOURCES, "fashion-mnist", published)
         read("fashion-mnist", tmp_path)
     with pytest.warns(VeflWarning, match='"mnist", but these are the files of fashion-mnist: train-images'):
         read("mnist", tmp_path)
@@ -124,7 +107,6 @@ def test_gtsrb_has_tracks_as_groups_and_the_classes_of_its_table(tmp_path: Path)
     data = read("gtsrb", write_gtsrb(tmp_path), image_px=16)
     assert (data.classes, data.input_shape) == (43, (16, 16, 3))
     assert data.train_targets.tolist() == [0] * 6 + [42] * 6
-    assert data.train_groups is not None
     assert np.unique(data.train_groups, return_inverse=True)[1].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert data.train_inputs[10, 8, 8].tolist() == [42, 1, 1]
     assert data.test_inputs[:, 8, 8, 0].tolist() == [0, 1]
@@ -134,19 +116,16 @@ def test_gtsrb_has_tracks_as_groups_and_the_classes_of_its_table(tmp_path: Path)
 def test_compact_gtsrb_is_recognized_by_its_file_names_and_the_official_one_is_preferred(tmp_path: Path) -> None:
     data = read("gtsrb", write_compact_gtsrb(tmp_path))
     assert data.train_targets.tolist() == [17, 17, 20, 20]
-    assert data.train_groups is not None
-    assert len(set(data.train_groups.tolist())) == 2  # track 3 of one class is not track 3 of another
+    assert len(np.unique(data.train_groups)) == 2  # track 3 of one class is not track 3 of another
     assert data.test_targets.tolist() == [20]
     assert len(read("gtsrb", write_gtsrb(tmp_path)).train_targets) == 12
 
 
 @pytest.mark.parametrize("pack", ["folder", "zip", "wrapped zip"])
 def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
-    path = tmp_path / "mine.zip"
-    if pack == "folder":
-        path = write_folder(tmp_path / "mine")
-    else:
-        top = "" if pack == "zip" else "mine/"
+    path = write_folder(tmp_path / "mine")
+    if pack != "folder":
+        path, top = tmp_path / "mine.zip", "" if pack == "zip" else "mine/"
         path.write_bytes(zipped({top + name: content for name, content in folder_members().items()}))
     data = read("folder", path, image_px=24)
     assert (data.classes, data.input_shape) == (2, (24, 24, 3))
@@ -155,11 +134,11 @@ def test_a_folder_of_your_own(tmp_path: Path, pack: str) -> None:
     assert np.abs(data.train_inputs[:, 12, 12].astype(int) - [[200, 0, 0], [200, 0, 0], [0, 200, 0]]).max() < 3
 
 
-def one_picture(folder: Path, image: Image.Image, form: str = "PNG", **options: Any) -> NDArray[np.uint8]:
+def one_picture(folder: Path, image: Image.Image, **options: Any) -> NDArray[np.uint8]:
     """Write one picture of class cat, and read it as 16 × 16 pixels."""
     written = io.BytesIO()
-    image.save(written, form, **options)
-    path = write_folder(folder, {f"{split}/cat/1.{form.lower()}": written.getvalue() for split in ("train", "test")})
+    image.save(written, "PNG", **options)
+    path = write_folder(folder, {f"{split}/cat/1.png": written.getvalue() for split in ("train", "test")})
     return read("folder", path, image_px=16).train_inputs[0]
 
 
@@ -179,9 +158,6 @@ def test_pictures_of_any_mode_become_upright_and_rgb(tmp_path: Path) -> None:
     assert not one_picture(tmp_path, palette, transparency=1).any()
 
 
-# Subsets
-
-
 def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_path: Path) -> None:
     write_mnist(tmp_path)
 
@@ -198,45 +174,31 @@ def test_a_subset_is_reproducible_nested_and_independent_of_the_other_split(tmp_
     large, same_test = numbers(train_samples=25, test_samples=10)
     assert set(small) < set(large)
     assert same_test == test
-    assert numbers() == [list(range(40)), list(range(20))]
-
-
-def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> None:
-    data = read("gtsrb", write_gtsrb(tmp_path), train_samples=10)
-    assert data.train_groups is not None
-    red, green = data.train_inputs[:, 8, 8, 0].astype(int), data.train_inputs[:, 8, 8, 1].astype(int)
-    assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
-
-
-def test_a_subset_larger_than_the_data_set_is_refused(tmp_path: Path) -> None:
-    assert sentence("mnist", write_mnist(tmp_path), train_samples=41) == (
+    assert sentence("mnist", tmp_path, train_samples=41) == (
         'data.train_samples = 41, but data.kind = "mnist" has only 40: lower it, or leave it out to use all.'
     )
 
 
-# Missing files
+def test_a_subset_of_gtsrb_keeps_the_tracks_of_its_images(tmp_path: Path) -> None:
+    data = read("gtsrb", write_gtsrb(tmp_path), train_samples=10)
+    red, green = data.train_inputs[:, 8, 8, 0].astype(int), data.train_inputs[:, 8, 8, 1].astype(int)
+    assert data.train_groups is not None
+    assert data.train_groups.tolist() == (red * 100_000 + green).tolist()
 
 
 def test_a_missing_file_is_named_with_its_folder_and_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (write_mnist(tmp_path) / "t10k-labels-idx1-ubyte.gz").unlink()
-    assert sentence("mnist", tmp_path) == (
-        f'data.kind = "mnist": t10k-labels-idx1-ubyte.gz is not in {tmp_path} (data.dir): get it with '
-        '"python -m vefl_sim data get mnist" and leave data.dir empty.'
-    )
     monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
-    assert sentence("cifar10", "") == (
-        f'data.kind = "cifar10": cifar-10-binary.tar.gz is not in {tmp_path}/data/cifar10: get it with '
-        '"python -m vefl_sim data get cifar10" or name its folder in data.dir.'
-    )
-
-
-def test_downloaded_files_are_found_without_a_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VEFL_SIM_CACHE", str(tmp_path))
-    (tmp_path / "data").mkdir()
-    write_mnist(tmp_path / "data" / "mnist")
+    folder = tmp_path / "data" / "mnist"
+    folder.parent.mkdir()
+    write_mnist(folder)
     assert len(read("mnist", "").train_targets) == 40
+    (folder / "t10k-labels-idx1-ubyte.gz").unlink()
+    missing = f'data.kind = "mnist": t10k-labels-idx1-ubyte.gz is not in {folder}'
+    get = 'get it with "python -m vefl_sim data get mnist"'
+    assert sentence("mnist", folder) == f"{missing} (data.dir): {get} and leave data.dir empty."
+    assert sentence("mnist", "") == f"{missing}: {get} or name its folder in data.dir."
 
 
 @pytest.mark.parametrize("folder", ["/no/such/place", "x" * 300, "~nobodyxx/x", "a\0b"])
@@ -269,27 +231,20 @@ def cifar_with(test_batch: bytes | None) -> bytes:
     return tar_gz(members if test_batch is None else members | {"test_batch.bin": test_batch})
 
 
-WRITERS: dict[str, Callable[[Path], Path]] = {"mnist": write_mnist, "cifar10": write_cifar, "gtsrb": write_gtsrb}
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "content", "words"),
     [
-        ("mnist", IMAGES, b"<html>not found</html>", "Not a gzipped file"),
         ("mnist", IMAGES, idx(np.zeros(40, np.uint8)), "is not an IDX file of bytes with 3 axes"),
-        ("mnist", IMAGES, gzip.compress(WHOLE[:-1]), "ends after 10239 of 10240"),
-        ("mnist", IMAGES, gzip.compress(WHOLE + b"x"), "continues after the 10240"),
+        ("mnist", IMAGES, gzip.compress(WHOLE[:-1]), "does not have the 10240 values that it announces"),
+        ("mnist", IMAGES, gzip.compress(WHOLE + b"x"), "does not have the 10240 values that it announces"),
         ("mnist", IMAGES, HUGE, "announces 257698037760000 values"),
-        ("mnist", IMAGES, idx(np.zeros((0, 28, 28), np.uint8)), "has no images"),
         ("mnist", LABELS, idx(np.zeros(39, np.uint8)), "has 39 labels for 40 images"),
         ("mnist", LABELS, idx(np.full(40, 10, np.uint8)), "has a label 10"),
-        ("cifar10", CIFAR, tar_gz(cifar_members())[:-4000], "cannot be read"),
         ("cifar10", CIFAR, cifar_with(None), "has no test_batch.bin"),
         ("cifar10", CIFAR, cifar_with(bytes(3072)), "not whole records of 3073"),
         ("cifar10", CIFAR, cifar_with(b"\x0a" + bytes(3072)), "has a label 10"),
         ("cifar10", CIFAR, gzip.compress(sparse("test_batch.bin", 1 << 40)), "test_batch.bin that is sparse"),
         ("cifar10", CIFAR, tar_gz({str(n): bytes(1 << 25) for n in range(9)}), "unpacks to more than 268 MB"),
-        ("gtsrb", TRAIN_ZIP, b"PK but no zip", "not a zip file"),
         ("gtsrb", TRAIN_ZIP, zipped({"readme": b""}), "has no images at the expected paths"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME.replace("00000/", "00043/"): picture((1, 2, 3))}), "names a class '00043'"),
         ("gtsrb", TRAIN_ZIP, zipped({FRAME: picture((1, 2, 3))[:-9]}), "00000_00000.ppm that cannot be read"),
@@ -315,7 +270,6 @@ MINE = folder_members()
     ("content", "words"),
     [
         (zipped(MINE | {"train/cat/big.png": bytes(33 << 20)}), "unpacks to more than 32 MB"),
-        (zipped(MINE | {"train/cat/x.ppm": b"P6 20000 20000 255\n"}), "x.ppm"),
         (zipped(MINE | {"train/cat/x.ppm": b"P6 9000 9000 255\n"}), "x.ppm of 9000 × 9000 pixels"),
         (zipped(MINE | {"train/cat/x.pgm": b"P5 1 1 65535\n\1\0"}), "x.pgm with more than 8 bits of grey"),
         (zipped(MINE | {"train/cat/x.png": b"no picture"}), "x.png that is not a picture"),
@@ -323,7 +277,6 @@ MINE = folder_members()
         (zipped(MINE | {"test/cow/x.png": b""}), "has a class cow in test that is not in train"),
         (zipped(MINE, zipfile.ZIP_BZIP2), "neither stored nor deflated"),
         (zipped({"train/cat/x.png": picture((1, 1, 1))}), "has no images at test/<class>/<image>"),
-        (b"\0" * 100, "not a zip file"),
     ],
 )
 def test_a_bad_zip_of_your_own(tmp_path: Path, content: bytes, words: str) -> None:
@@ -345,24 +298,16 @@ def test_links_to_folders_and_images_are_followed(tmp_path: Path) -> None:
     assert data.test_targets.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(
-    ("link", "target", "words"),
-    [
-        ("train/cat/all", "../..", "a link to a folder around it"),
-        ("train/cat/x.png", "gone.png", "cannot be read"),
-        ("train/cat/x.png", "x.png", "cannot be read"),
-    ],
-)
-def test_broken_links_and_cycles_of_links_are_refused(tmp_path: Path, link: str, target: str, words: str) -> None:
-    (write_folder(tmp_path) / link).symlink_to(target)
-    assert words in sentence("folder", tmp_path)
-
-
-def test_a_large_file_in_a_folder_is_not_read(tmp_path: Path) -> None:
-    write_folder(tmp_path)
-    with (tmp_path / "train" / "cat" / "big.png").open("wb") as file:
-        file.truncate(1 << 40)
-    assert "big.png of more than 32 MB" in sentence("folder", tmp_path)
+def test_bad_links_and_large_files_are_refused(tmp_path: Path) -> None:
+    cats = write_folder(tmp_path) / "train" / "cat"
+    (cats / "all").symlink_to("../..")
+    assert "a link to a folder around it" in sentence("folder", tmp_path)
+    (cats / "all").unlink()
+    (cats / "x.png").symlink_to("gone.png")
+    assert "cannot be read" in sentence("folder", tmp_path)
+    (cats / "x.png").unlink()
+    os.truncate(cats / "1.png", 1 << 40)
+    assert "1.png of more than 32 MB" in sentence("folder", tmp_path)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -375,17 +320,13 @@ def test_corrupted_files_give_at_most_an_error_of_one_sentence(
 ) -> None:
     files = sorted(WRITERS[kind](tmp_path).iterdir())
     file = files[which % len(files)]
-    content = bytearray(file.read_bytes())
+    content = file.read_bytes()
     at = int(position * len(content))
-    if cut:
-        del content[at:]
-    else:
-        content[at] = value
-    file.write_bytes(content)
+    file.write_bytes(content[:at] if cut else content[:at] + bytes([value]) + content[at + 1 :])
     try:
         read(kind, tmp_path)
-        problem = ""
+        assert not cut
     except ExperimentError as refused:
         [problem] = refused.problems
-    assert problem or not cut
-    assert not problem or (str(tmp_path) in problem and problem.endswith("."))
+        assert str(tmp_path) in problem
+        assert problem.endswith(".")

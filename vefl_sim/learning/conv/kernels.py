@@ -17,17 +17,8 @@ import numpy as np
 from llvmlite import binding
 
 from vefl_sim.core.kernel import kernel
-from vefl_sim.learning.conv.tiles import (
-    LANES,
-    OFF,
-    add_patches,
-    best_of_four,
-    from_lanes,
-    into_lanes,
-    spread_patches,
-    sum_rows,
-)
-from vefl_sim.learning.conv.xla_ffi import argument, argument_sizes, offset, result, result_sizes
+from vefl_sim.learning.conv.tiles import LANES, OFF, add_patches, best_of_four, from_lanes, into_lanes, spread_patches
+from vefl_sim.learning.conv.xla_ffi import ARGUMENTS, RESULTS, data, offset, sizes
 
 TILE = 5 if binding.get_host_cpu_features().get("avx512vl") else 2
 """Filters processed at a time: as many as 32 or 16 registers have room for. Results do not depend on it."""
@@ -35,24 +26,22 @@ TILE = 5 if binding.get_host_cpu_features().get("avx512vl") else 2
 GROUP = 5
 """Vectors of a patch processed at a time. The last digits of the gradient of x depend on it."""
 
-BIASES = 2
-"""Vectors of biases summed at a time."""
-
 _best, _best_1 = best_of_four(TILE), best_of_four(1)
 _add, _add_1 = add_patches(TILE, GROUP), add_patches(1, GROUP)
-_sum_rows, _spread = sum_rows(BIASES), spread_patches(GROUP)
+_spread = spread_patches(GROUP)
 
 
 @kernel
 def pooled_conv_kernel(frame: Any, real: Any) -> None:
     """(x, W, b) → pooled, starts (of all samples or of none), [eight samples of x, of pooled and of starts]."""
-    x, w, bias = argument(frame, 0, real), argument(frame, 1, real), argument(frame, 2, real)
-    pooled, starts = result(frame, 0, real), result(frame, 1, np.int32)
-    images, values, chosen = result(frame, 2, real), result(frame, 3, real), result(frame, 4, np.int32)
-    _, height, width, channels = argument_sizes(frame, 0)
-    rows, columns, _, _ = argument_sizes(frame, 1)
-    samples, pooled_rows, pooled_columns, filters = result_sizes(frame, 0)
-    row, taps, kept = width * channels, columns * channels, result_sizes(frame, 1)[0]
+    arguments, results = frame[ARGUMENTS], frame[RESULTS]
+    x, w, bias = data(arguments, 0, real), data(arguments, 1, real), data(arguments, 2, real)
+    pooled, starts = data(results, 0, real), data(results, 1, np.int32)
+    images, values, chosen = data(results, 2, real), data(results, 3, real), data(results, 4, np.int32)
+    _, height, width, channels = sizes(arguments, 0)
+    rows, columns, _, _ = sizes(arguments, 1)
+    samples, pooled_rows, pooled_columns, filters = sizes(results, 0)
+    row, taps, kept = width * channels, columns * channels, sizes(results, 1)[0]
     for n in range(0, samples, LANES):
         into_lanes(x, n, samples - 1, height * row, images)
         place = 0
@@ -76,18 +65,18 @@ def filter_gradient(frame: Any, real: Any) -> None:
     Sums run over the samples in order. b is summed here, too, because XLA would split so long a sum over its threads.
     A patch that is OFF is added with factor 0, which is faster than listing the active ones where most are.
     """
-    x, starts, gradient = argument(frame, 0, real), argument(frame, 1, np.int32), argument(frame, 2, real)
-    parts, dw, db = argument(frame, 3, np.int32), result(frame, 0, real), result(frame, 1, real)
-    sample, at, factor = result(frame, 2, real), result(frame, 3, np.int32), result(frame, 4, real)
-    _, height, width, channels = argument_sizes(frame, 0)
-    samples, rows, columns, filters = argument_sizes(frame, 1)
-    vectors = argument_sizes(frame, 3)[3]
+    arguments, results = frame[ARGUMENTS], frame[RESULTS]
+    x, starts, gradient = data(arguments, 0, real), data(arguments, 1, np.int32), data(arguments, 2, real)
+    parts, dw, db = data(arguments, 3, np.int32), data(results, 0, real), data(results, 1, real)
+    sample, at, factor = data(results, 2, real), data(results, 3, np.int32), data(results, 4, real)
+    _, height, width, channels = sizes(arguments, 0)
+    samples, rows, columns, filters = sizes(arguments, 1)
+    vectors = sizes(arguments, 3)[3]
     pixels, places, line = height * width * channels, rows * columns * filters, vectors * LANES
     for p in range(filters * line):
         dw[p] = 0
-    for f in range(filters + BIASES * LANES):
+    for f in range(filters):
         db[f] = 0
-        factor[places + f] = 0
     for _ in range(samples):
         active = 0
         for p in range(places):
@@ -99,8 +88,9 @@ def filter_gradient(frame: Any, real: Any) -> None:
         if active > 0:  # padding samples have no gradient
             for p in range(pixels):
                 sample[p] = x[p]
-            for f in range(0, filters, BIASES * LANES):
-                _sum_rows(factor, rows * columns, filters, db, f)
+            for window in range(rows * columns):
+                for f in range(filters):
+                    db[f] += factor[window * filters + f]
             for v in range(0, vectors, GROUP):
                 for f in range(0, filters - TILE + 1, TILE):
                     place = f * line + v * LANES
@@ -117,11 +107,12 @@ def input_gradient(frame: Any, real: Any) -> None:
 
     A patch is written in whole vectors: the last one may run over into the padding at the end of the sample.
     """
-    patches, starts, gradient = argument(frame, 0, real), argument(frame, 1, np.int32), argument(frame, 2, real)
-    parts, dx, sample = argument(frame, 3, np.int32), result(frame, 0, real), result(frame, 1, real)
-    at, factor = result(frame, 2, np.int32), result(frame, 3, real)
-    samples, height, width, channels = result_sizes(frame, 0)
-    windows, vectors = argument_sizes(frame, 1), argument_sizes(frame, 3)[3]
+    arguments, results = frame[ARGUMENTS], frame[RESULTS]
+    patches, starts, gradient = data(arguments, 0, real), data(arguments, 1, np.int32), data(arguments, 2, real)
+    parts, dx, sample = data(arguments, 3, np.int32), data(results, 0, real), data(results, 1, real)
+    at, factor = data(results, 2, np.int32), data(results, 3, real)
+    samples, height, width, channels = sizes(results, 0)
+    windows, vectors = sizes(arguments, 1), sizes(arguments, 3)[3]
     pixels, places, filters = height * width * channels, windows[1] * windows[2] * windows[3], windows[3]
     for _ in range(samples):
         for p in range(pixels):

@@ -5,18 +5,24 @@ the bias: the maximum stays the same, and three of four additions and ReLUs are 
 """
 
 import math
+from functools import cache
+from threading import RLock
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import linen as nn
 from jax import lax
 from numpy.typing import NDArray
 
-from vefl_sim.learning.conv import calls
-from vefl_sim.learning.conv.kernels import BIASES, GROUP
+from vefl_sim.core.kernel import c_callback
+from vefl_sim.learning.conv.kernels import GROUP, filter_gradient, input_gradient, pooled_conv_kernel
 from vefl_sim.learning.conv.tiles import LANES
+from vefl_sim.learning.conv.xla_ffi import HANDLER, answered_version_query
 
+_KEPT: list[Any] = []  # compiled functions, which must stay alive because XLA stores only their addresses
+_LOCK = RLock()  # `cache` alone may let two threads register the same name, which XLA refuses
 Residual = tuple[jax.Array, jax.Array, jax.Array]
 
 
@@ -44,22 +50,8 @@ def _check(x: jax.Array, w: jax.Array, bias: jax.Array) -> None:
 def plain_pooled_conv(x: jax.Array, w: jax.Array, bias: jax.Array) -> jax.Array:
     """Reference version of `pooled_conv`, in plain JAX operations."""
     sums = lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    return jax.nn.relu(max_pool(sums) + bias)
-
-
-def max_pool(x: jax.Array) -> jax.Array:
-    """2×2 max-pooling; an odd last row or column is dropped; of equal values the first passes the gradient on.
-
-    The same as `nn.max_pool` if there is no NaN, but its gradient is a comparison instead of XLA's
-    select-and-scatter: about a fifth off the time of a training step on a CPU. A NaN is passed on only from the first
-    position of its window; NaN weights make all positions NaN.
-    """
-    rows, columns = x.shape[1] // 2 * 2, x.shape[2] // 2 * 2
-    largest = x[:, 0:rows:2, 0:columns:2]
-    for i, j in ((0, 1), (1, 0), (1, 1)):
-        other = x[:, i:rows:2, j:columns:2]
-        largest = jnp.where(other > largest, other, largest)
-    return largest
+    largest = nn.max_pool(sums, (2, 2), strides=(2, 2))  # type: ignore[no-untyped-call]
+    return jax.nn.relu(largest + bias)
 
 
 @jax.custom_vjp
@@ -81,7 +73,7 @@ def _pooled_and_starts(x: jax.Array, w: jax.Array, bias: jax.Array, keep_starts:
         _array((len(x), *windows), x.dtype), _array((len(x) * keep_starts, *windows), jnp.int32),
         _array((_size(x) * LANES,), x.dtype), _array((lanes,), x.dtype), _array((lanes,), jnp.int32),
     )  # fmt: skip
-    pooled, starts, *_ = jax.ffi.ffi_call(calls.forward(x.dtype), results)(x, w, bias)
+    pooled, starts, *_ = jax.ffi.ffi_call(_targets(x.dtype)["forward"], results)(x, w, bias)
     return pooled, starts
 
 
@@ -94,13 +86,12 @@ def _backward(residual: Residual, gradient: jax.Array) -> Residual:
 
 def _filter_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
     places, filters = _size(starts), starts.shape[3]
-    whole_vectors = filters + BIASES * LANES
     results = (
-        _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((whole_vectors,), x.dtype),
-        _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places + whole_vectors,), x.dtype),
+        _array(jax.eval_shape(_patches, w).shape, x.dtype), _array((filters,), x.dtype),
+        _array((_size(x) + LANES,), x.dtype), _array((places,), jnp.int32), _array((places,), x.dtype),
     )  # fmt: skip
-    dw, db, *_ = jax.ffi.ffi_call(calls.backward_filter(x.dtype), results)(x, starts, gradient, _parts(x, w))
-    return jax.linear_transpose(_patches, w)(dw)[0], db[:filters]
+    dw, db, *_ = jax.ffi.ffi_call(_targets(x.dtype)["backward_filter"], results)(x, starts, gradient, _parts(x, w))
+    return jax.linear_transpose(_patches, w)(dw)[0], db
 
 
 def _input_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax.Array) -> jax.Array:
@@ -109,7 +100,7 @@ def _input_gradient(x: jax.Array, w: jax.Array, starts: jax.Array, gradient: jax
         _array(x.shape, x.dtype), _array((_size(x) + LANES,), x.dtype),
         _array(listed, jnp.int32), _array(listed, x.dtype),
     )  # fmt: skip
-    call = jax.ffi.ffi_call(calls.backward_input(x.dtype), results)
+    call = jax.ffi.ffi_call(_targets(x.dtype)["backward_input"], results)
     dx, *_ = call(_patches(w), starts, gradient, _parts(x, w))
     return dx
 
@@ -146,3 +137,40 @@ def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
 
 
 compiled_pooled_conv.defvjp(_forward, _backward)
+
+
+def _targets(dtype: np.dtype[Any]) -> dict[str, str]:
+    """Names of the FFI targets that call the kernels, which are registered when they are asked for first."""
+    with _LOCK:
+        return _registered(dtype)
+
+
+@cache
+def _registered(dtype: np.dtype[Any]) -> dict[str, str]:
+    real = dtype.type  # unlike a kernel, a type in a closure lets Numba find the compiled function in its cache
+
+    @c_callback(HANDLER)
+    def forward(frame: Any) -> int:
+        if not answered_version_query(frame):
+            pooled_conv_kernel(frame, real)
+        return 0
+
+    @c_callback(HANDLER)
+    def backward_filter(frame: Any) -> int:
+        if not answered_version_query(frame):
+            filter_gradient(frame, real)
+        return 0
+
+    @c_callback(HANDLER)
+    def backward_input(frame: Any) -> int:
+        if not answered_version_query(frame):
+            input_gradient(frame, real)
+        return 0
+
+    targets = {"forward": forward, "backward_filter": backward_filter, "backward_input": backward_input}
+    names = {call: f"vefl_sim.pooled_conv.{call}.{dtype.name}" for call in targets}  # JAX's cache contains them
+    for call, handle in targets.items():
+        _KEPT.append(handle)
+        capsule = jax.ffi.pycapsule(handle.ctypes)  # type: ignore[no-untyped-call]
+        jax.ffi.register_ffi_target(names[call], capsule, platform="cpu")
+    return names

@@ -88,10 +88,6 @@ class VectorRegister:
         """The current value."""
         return self._builder.load(self._memory)
 
-    def add(self, other: Any) -> None:
-        """Add a vector to the value."""
-        self._builder.store(self._builder.fadd(self.value, other), self._memory)
-
     def add_product(self, one: Any, other: Any) -> None:
         """Add one · other to the value."""
         self._builder.store(multiply_add(self._builder, one, other, self.value), self._memory)
@@ -277,34 +273,6 @@ def add_patches(filters: int, vectors: int) -> Any:
             for totals, here in zip(sums, places, strict=True):
                 for total, place in zip(totals, here, strict=True):
                     result.store(total.value, place)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return add
-
-
-def sum_rows(vectors: int) -> Any:
-    """A compiled `add(table, count, step, total, place)`.
-
-    total[place:] += Σ_n table[place + n·step:] for `count` rows n, `vectors` vectors of each.
-    """
-
-    @intrinsic
-    def add(typing: Any, table: Any, count: Any, step: Any, total: Any, place: Any) -> tuple[Any, Callable[..., Any]]:
-        signature = types.void(table, _I, _I, total, _I)
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            lines, result = (Flat(context, builder, signature.args[i], args[i]) for i in (0, 3))
-            _, count, step, _, place = args
-            places = [vector_at(builder, place, i) for i in range(vectors)]
-            sums = [VectorRegister(builder, result.load(place)) for place in places]
-            with cgutils.for_range(builder, count) as n:
-                line = builder.mul(n.index, step)
-                for total, here in zip(sums, places, strict=True):
-                    total.add(lines.load(builder.add(line, here)))
-            for total, here in zip(sums, places, strict=True):
-                result.store(total.value, here)
             return context.get_dummy_value()
 
         return signature, generate

@@ -5,21 +5,22 @@ Five files of training records and one of test records; a record is a label and 
 
 import numpy as np
 
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, tar_members
-from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Samples, Subsets, require_labels
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-CIFAR10_CLASSES = len(OBJECTS)
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 _SIDE, _CHANNELS = 32, 3
 _RECORD_BYTES = 1 + _CHANNELS * _SIDE * _SIDE
 
 
-def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
+def cifar10(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read the data set from its archive."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     with location.reading(ARCHIVE) as path:
         batches = tar_members(path, (*TRAIN, TEST))
         if missing := {*TRAIN, TEST} - batches.keys():
@@ -29,17 +30,16 @@ def cifar10(location: DataLocation, subsets: Subsets) -> Dataset:
 
 
 def _images(records: bytes) -> Samples:
-    if not records or len(records) % _RECORD_BYTES:
+    if len(records) % _RECORD_BYTES:
         raise Damaged(f"has batches of {len(records)} bytes, which are not whole records of {_RECORD_BYTES}")
     table = np.frombuffer(records, np.uint8).reshape(-1, _RECORD_BYTES)
     labels = table[:, 0].astype(np.int32)
-    if labels.max() >= CIFAR10_CLASSES:
-        raise Damaged(f"has a label {labels.max()}, but there are only {CIFAR10_CLASSES} classes")
+    require_labels(labels, len(table), len(OBJECTS))
     return table[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels
 
 
 CIFAR10 = DataKind(
-    from_files(cifar10),
+    cifar10,
     unused_keys=("data.image_px", "data.horizon_s"),
     label="CIFAR-10",
     train_samples=50_000,

@@ -27,9 +27,7 @@ class Dataset:
     classes: int | None = None  # None: targets are numbers
     train_groups: NDArray[np.int64] | None = None  # [samples], group of each; a group stays with one CV
     class_names: tuple[str, ...] | None = None  # one for each class
-    train_vehicles: NDArray[np.int64] | None = (
-        None  # [samples], vehicle that recorded each; for `data.partition = "own"`
-    )
+    train_vehicles: NDArray[np.int64] | None = None  # [samples], the recorder of each; for `data.partition = "own"`
 
     def __post_init__(self) -> None:
         """Refuse a wrong user-defined data set here, before it causes a bad accuracy or errors in the learner."""

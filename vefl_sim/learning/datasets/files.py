@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.errors import ExperimentError, first_line
 from vefl_sim.core.files import Bounded, cache_directory, open_file
 from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import empty_pictures
@@ -58,7 +58,7 @@ def errors_as_sentence(path: Path, fix: str) -> Iterator[None]:
     except Damaged as error:
         raise ExperimentError(f"{path} cannot be used: it {error}; {fix}.") from None
     except UNREADABLE as error:
-        raise ExperimentError(f"{path} cannot be read ({_reason(error)}); {fix}.") from None
+        raise ExperimentError(f"{path} cannot be read ({first_line(error)}); {fix}.") from None
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,6 @@ class DataLocation:
     def has(self, name: str) -> bool:
         """Whether the folder has a file of this name."""
         return os.path.isfile(self.folder / name)  # False also for a folder without read permission
-
-
-def _reason(error: BaseException) -> str:
-    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return message.rstrip(".") or type(error).__name__
 
 
 class Folder:

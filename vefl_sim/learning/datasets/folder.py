@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import (
     SUFFIXES,
@@ -21,13 +21,14 @@ from vefl_sim.learning.datasets.files import (
     errors_as_sentence,
     read_pictures,
 )
-from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets
 
 _SPLITS = ("train", "test")
 
 
-def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
+def folder(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read the images in the folder or zip that `data.dir` names."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     path = location.folder
     if not os.path.exists(path):  # also False if there can be no such path
         raise ExperimentError(f"data.dir = {str(path)!r}: there is no such folder or zip.")
@@ -38,7 +39,7 @@ def folder(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
             raise Damaged(f"has a class {min(unknown)} in test that is not in train")
         train = [train[number] for number in subsets.train(len(train))]
         test = [test[number] for number in subsets.test(len(test))]
-        inputs = [read_pictures(archive, [name for _, name in images], image_px) for images in (train, test)]
+        inputs = [read_pictures(archive, [name for _, name in images], data.image_px) for images in (train, test)]
     targets = [np.array([classes.index(label) for label, _ in images], np.int32) for images in (train, test)]
     return Dataset("folder", inputs[0], targets[0], inputs[1], targets[1], len(classes), class_names=tuple(classes))
 
@@ -63,6 +64,4 @@ def _contradictions(experiment: Experiment) -> Iterator[str]:
         yield 'data.kind = "folder" needs data.dir: name a folder, or a .zip, of train/<class>/<image> and test/….'
 
 
-FOLDER = DataKind(
-    from_files(folder, "image_px"), unused_keys=("data.horizon_s",), contradictions=_contradictions, own_files=True
-)
+FOLDER = DataKind(folder, unused_keys=("data.horizon_s",), contradictions=_contradictions, own_files=True)

@@ -8,14 +8,16 @@ a separate zip), or compact zips of the same images as small JPEG.
 import csv
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vefl_sim.experiment.experiment import DataTable
 from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.files import Damaged, DataLocation, Zip, read_pictures
-from vefl_sim.learning.datasets.kinds import DataKind, Subsets, from_files
+from vefl_sim.learning.datasets.kinds import DataKind, Subsets
 
 SIGNS = (
     "limit 20", "limit 30", "limit 50", "limit 60", "limit 70", "limit 80", "end of limit 80", "limit 100",
@@ -27,7 +29,6 @@ SIGNS = (
     "end of no overtaking", "end of no overtaking by lorries",
 )  # fmt: skip
 """Names of the classes, in the order of their numbers."""
-GTSRB_CLASSES = len(SIGNS)
 OFFICIAL = ("GTSRB_Final_Training_Images.zip", "GTSRB_Final_Test_Images.zip")
 COMPACT = ("gtsrb-32x32-train-jpeg.zip", "gtsrb-32x32-test-jpeg.zip")
 TRUTH = "GTSRB_Final_Test_GT.zip"
@@ -38,24 +39,31 @@ Labels = dict[str, int]
 """Class of each image, by its name in the zip."""
 
 
-def gtsrb(location: DataLocation, subsets: Subsets, image_px: int) -> Dataset:
+def gtsrb(data: DataTable, rng: np.random.Generator) -> Dataset:
     """Read the official zips if they exist, else the compact ones."""
+    location, subsets = DataLocation.of(data), Subsets(data, rng)
     compact = location.has(COMPACT[0]) and not location.has(OFFICIAL[0])
     train_zip, test_zip = COMPACT if compact else OFFICIAL
     with location.reading(train_zip) as path, Zip(path) as archive:
-        names = [name for name in archive.names() if _TRAIN_IMAGE.fullmatch(name)]
-        used = [names[number] for number in subsets.train(_require_some(len(names)))]
-        train_inputs = read_pictures(archive, used, image_px)
-        train_targets = np.array([_class_in_name(_TRAIN_IMAGE, name) for name in used], np.int32)
-        tracks = _tracks(used)
+        labels = _labels_in_names(archive, _TRAIN_IMAGE)
+        names, train_inputs, train_targets = _read(archive, labels, subsets.train, data.image_px)
+    tracks = np.array([int(_TRAIN_IMAGE.sub(r"\1\2", name)) for name in names], np.int64)  # numbered in each class
     truth = None if compact else _truth(location)
     with location.reading(test_zip) as path, Zip(path) as archive:
-        labels = _test_labels(archive, truth)
-        names = sorted(labels)
-        used = [names[number] for number in subsets.test(_require_some(len(names)))]
-        test_inputs = read_pictures(archive, used, image_px)
-    test_targets = np.array([labels[name] for name in used], np.int32)
-    return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, GTSRB_CLASSES, tracks, SIGNS)
+        labels = _labels_in_names(archive, _COMPACT_TEST_IMAGE) if truth is None else _labels_in_table(archive, truth)
+        _, test_inputs, test_targets = _read(archive, labels, subsets.test, data.image_px)
+    return Dataset("gtsrb", train_inputs, train_targets, test_inputs, test_targets, len(SIGNS), tracks, SIGNS)
+
+
+def _read(
+    archive: Zip, labels: Labels, drawn: Callable[[int], NDArray[np.int64]], image_px: int
+) -> tuple[list[str], NDArray[np.uint8], NDArray[np.int32]]:
+    """Names, pictures and classes of the images that are drawn from those with labels."""
+    if not labels:
+        raise Damaged("has no images at the expected paths")
+    names = sorted(labels)
+    used = [names[number] for number in drawn(len(names))]
+    return used, read_pictures(archive, used, image_px), np.array([labels[name] for name in used], np.int32)
 
 
 def _truth(location: DataLocation) -> Labels:
@@ -71,41 +79,25 @@ def _truth(location: DataLocation) -> Labels:
         return {row["Filename"]: _class_number(row["ClassId"]) for row in rows}
 
 
-def _test_labels(archive: Zip, truth: Labels | None) -> Labels:
-    if truth is None:
-        names = [name for name in archive.names() if _COMPACT_TEST_IMAGE.fullmatch(name)]
-        return {name: _class_in_name(_COMPACT_TEST_IMAGE, name) for name in names}
+def _labels_in_names(archive: Zip, pattern: re.Pattern[str]) -> Labels:
+    return {name: _class_number(match[1]) for name in archive.names() if (match := pattern.fullmatch(name))}
+
+
+def _labels_in_table(archive: Zip, truth: Labels) -> Labels:
     pictures = {Path(name).name: name for name in archive.names() if name.endswith(".ppm")}
     if missing := truth.keys() - pictures.keys():
         raise Damaged(f"has no image {min(missing)}, which {TRUTH} lists")
     return {pictures[name]: label for name, label in truth.items()}
 
 
-def _tracks(names: list[str]) -> NDArray[np.int64]:
-    """Group number of each image, from class and track; track numbers start again in each class."""
-    matches = [_TRAIN_IMAGE.fullmatch(name) for name in names]
-    return np.array([int(match[1] + match[2]) for match in matches if match], np.int64)
-
-
-def _class_in_name(pattern: re.Pattern[str], name: str) -> int:
-    match = pattern.fullmatch(name)
-    return _class_number(match[1] if match else "")
-
-
 def _class_number(text: str) -> int:
-    if not text.isdecimal() or int(text) >= GTSRB_CLASSES:
-        raise Damaged(f"names a class {text!r}, but classes go from 0 to {GTSRB_CLASSES - 1}")
+    if not text.isdecimal() or int(text) >= len(SIGNS):
+        raise Damaged(f"names a class {text!r}, but classes go from 0 to {len(SIGNS) - 1}")
     return int(text)
 
 
-def _require_some(count: int) -> int:
-    if not count:
-        raise Damaged("has no images at the expected paths")
-    return count
-
-
 GTSRB = DataKind(
-    from_files(gtsrb, "image_px"),
+    gtsrb,
     unused_keys=("data.horizon_s",),
     label="GTSRB",
     train_samples=39_209,

@@ -15,12 +15,20 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable, Experiment
 from vefl_sim.experiment.plugins import Kind, declaration, load_part
 from vefl_sim.learning.datasets.dataset import Dataset, Inputs, Targets
-from vefl_sim.learning.datasets.files import DataLocation
+from vefl_sim.learning.datasets.files import Damaged
 from vefl_sim.learning.holdings import SampleGroups
 from vefl_sim.mobility.scene import Mobility
 
 Samples = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Images and their labels."""
+
+
+def require_labels(labels: NDArray[np.integer], images: int, classes: int) -> None:
+    """Damaged if there are no images, or not one label for each, or labels of no class."""
+    if not 0 < len(labels) == images:
+        raise Damaged(f"has {len(labels)} labels for {images} images")
+    if labels.max() >= classes:
+        raise Damaged(f"has a label {labels.max()}, but there are only {classes} classes")
 
 
 class Subsets:
@@ -59,7 +67,7 @@ class Subsets:
 
 def held_out(dataset: Dataset, samples: int, rng: np.random.Generator) -> Dataset:
     """Hold out about `samples` of the training samples, in whole groups, and put them in place of the test set."""
-    groups = SampleGroups.of_dataset(dataset)
+    groups = SampleGroups.of(dataset)
     drawn = rng.permutation(len(groups.sizes))
     count = int(np.searchsorted(np.cumsum(groups.sizes[drawn]), samples)) + 1
     out = np.isin(groups.group_of_sample, drawn[:count])
@@ -87,9 +95,7 @@ class DataKind(Kind):
     train_samples: int = 12_000
     test_samples: int = 10_000
     any_number: bool = False  # the program draws any number of samples; the two above are defaults
-    own_files: bool = (
-        False  # `data.dir` names files of the user, not the public ones, which are the same in every folder
-    )
+    own_files: bool = False  # `data.dir` names files of the user, not public ones, which are the same everywhere
     side_px: int = 28  # of images that are not resized to `data.image_px`
     channels: int = 3
     from_traffic: bool = False  # the CVs of the run record it
@@ -128,12 +134,3 @@ def rule_mse(data: DataTable, dataset: Dataset) -> Rule | None:
     kind: RecordedKind = load_part("data.kind", data.kind)
     differences: Any = kind.rule(data, dataset.test_inputs).astype(np.float64) - dataset.test_targets
     return kind.rule_name, float((differences**2).mean())
-
-
-def from_files(reader: Callable[..., Dataset], *keys: str) -> Callable[[DataTable, np.random.Generator], Dataset]:
-    """A function that calls `reader` with the location of the files, the subsets to use, and these keys of [data]."""
-
-    def read(data: DataTable, rng: np.random.Generator) -> Dataset:
-        return reader(DataLocation.of(data), Subsets(data, rng), *(getattr(data, key) for key in keys))
-
-    return read

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vefl_sim.core.clock import to_s
@@ -31,42 +32,28 @@ _MOVED_M = 0.5  # a shorter way within a second does not tell a heading
 _TEST_SHARE = 5  # one piece in five is for the test set
 
 
-@dataclass(frozen=True)
-class Tracks:
-    """Recorded positions, sorted by CV and then by time; a track is a CV's record without a gap in time."""
+def record(mobility: Mobility, radius_m: float, duration_ns: int) -> pd.DataFrame:
+    """Record all CVs in the circle, each second until `duration_ns`; advances `mobility`, so pass one of your own.
 
-    vehicle: NDArray[np.int64]  # [positions]
-    track: NDArray[np.int64]  # [positions], number of the track: 0, 1, …
-    place: NDArray[np.int64]  # [positions], seconds since the start of the track
-    xy_m: NDArray[np.float64]  # [positions, 2]
-    speed_mps: NDArray[np.float64]  # [positions]
+    One row per position, by CV and then by time. A track is a CV's record without a gap in time: `track` numbers them,
+    and `place` is the number of seconds since the start of the track.
+    """
+    scenes = _each_second(mobility, radius_m, duration_ns)
+    columns = ("vehicle", "x_m", "y_m", "speed_mps")
+    rows = pd.DataFrame({name: np.concatenate([getattr(scene, name) for scene in scenes]) for name in columns})
+    rows["second"] = np.repeat(np.arange(len(scenes)), [len(scene.vehicle) for scene in scenes])
+    rows = rows.sort_values(["vehicle", "second"], ignore_index=True)
+    rows["track"] = ((rows["vehicle"].diff() != 0) | (rows["second"].diff() != 1)).cumsum() - 1
+    rows["place"] = rows.groupby("track").cumcount()
+    return rows
 
-    @classmethod
-    def recorded(cls, mobility: Mobility, radius_m: float, duration_ns: int) -> "Tracks":
-        """Record all CVs in the circle until `duration_ns`; advances `mobility`, so pass an object of your own."""
-        scenes = [*_each_second(mobility, radius_m, duration_ns)]
-        vehicle = np.concatenate([scene.vehicle for scene in scenes])
-        second = np.repeat([scene.time_ns // _SECOND_NS for scene in scenes], [len(scene.vehicle) for scene in scenes])
-        xy_m = np.concatenate([np.stack([scene.x_m, scene.y_m], axis=1) for scene in scenes])
-        order = np.lexsort((second, vehicle))
-        vehicle, second = vehicle[order], second[order]
-        starts = np.append(True, (np.diff(vehicle) != 0) | (np.diff(second) != 1))[: len(vehicle)]
-        track = np.cumsum(starts) - 1
-        place = np.arange(len(vehicle)) - np.flatnonzero(starts)[track]
-        speed_mps = np.concatenate([scene.speed_mps for scene in scenes])
-        return cls(vehicle, track, place, xy_m[order], speed_mps[order])
 
-    def headings(self) -> NDArray[np.float64]:
-        """Direction of the CV's last movement, as a unit vector, [positions, 2]; nan before its first in the track."""
-        step_m = np.diff(self.xy_m, axis=0, prepend=np.nan)
-        step_m[self.place == 0] = np.nan
-        length_m = np.hypot(*step_m.T)
-        moved = length_m >= _MOVED_M
-        last = np.maximum.accumulate(np.where(moved, np.arange(len(moved)), -1))
-        known = (last >= 0) & (self.track[last] == self.track)
-        headings = np.full_like(step_m, np.nan)
-        headings[known] = step_m[last[known]] / length_m[last[known], None]
-        return headings
+def headings(tracks: pd.DataFrame) -> NDArray[np.float64]:
+    """Direction of the CV's last movement, as a unit vector, [positions, 2]; nan before its first in the track."""
+    step_m = tracks.groupby("track")[["x_m", "y_m"]].diff()
+    length_m = np.hypot(step_m["x_m"], step_m["y_m"])
+    ahead = step_m.div(length_m, axis=0)[length_m >= _MOVED_M].reindex(tracks.index)
+    return ahead.groupby(tracks["track"]).ffill().to_numpy()
 
 
 def _each_second(mobility: Mobility, radius_m: float, duration_ns: int) -> list[Scene]:
@@ -84,7 +71,7 @@ def _each_second(mobility: Mobility, radius_m: float, duration_ns: int) -> list[
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples in the order of `Tracks`; those of one piece share positions, those of different pieces share none."""
+    """Samples in the order of the tracks; those of one piece share positions, those of different pieces share none."""
 
     inputs: NDArray[np.float32]  # [samples, HISTORY_S + 1, FEATURES], the oldest first
     targets: NDArray[np.float32]  # [samples, 2], displacement x, y
@@ -92,25 +79,24 @@ class Samples:
     piece: NDArray[np.int64]  # [samples]
 
     @classmethod
-    def of(cls, tracks: Tracks, horizon_s: int) -> "Samples":
+    def of(cls, tracks: pd.DataFrame, horizon_s: int) -> "Samples":
         """All samples with this horizon, one for each second of a track that has its past and its future in its piece.
 
         A piece is a stretch of 4·(HISTORY_S + horizon) seconds of a track, or what is left of the track.
         """
         length = HISTORY_S + horizon_s
-        piece = _numbered(tracks.track, tracks.place // (_PIECE * length))
-        headings = tracks.headings()
+        piece = tracks.groupby(["track", tracks["place"] // (_PIECE * length)]).ngroup().to_numpy()
+        xy_m, speed_mps, headed = tracks[["x_m", "y_m"]].to_numpy(), tracks["speed_mps"].to_numpy(), headings(tracks)
         first = np.arange(max(len(piece) - length, 0))
         now, last = first + HISTORY_S, first + length
-        usable = (piece[first] == piece[last]) & np.isfinite(headings[now, 0])
+        usable = (piece[first] == piece[last]) & np.isfinite(headed[now, 0])
         first, now, last = first[usable], now[usable], last[usable]
         past = first[:, None] + np.arange(HISTORY_S + 1)
-        origin_m, ahead = tracks.xy_m[now], headings[now]
-        inputs = np.concatenate(
-            [_turned(tracks.xy_m[past] - origin_m[:, None], ahead[:, None]), tracks.speed_mps[past][..., None]], axis=2
-        )
-        targets = _turned(tracks.xy_m[last] - origin_m, ahead)
-        return cls(_scaled(inputs), _scaled(targets), tracks.vehicle[now], piece[now])
+        origin_m, ahead = xy_m[now], headed[now]
+        ways = _turned(xy_m[past] - origin_m[:, None], ahead[:, None])
+        inputs = np.concatenate([ways, speed_mps[past][..., None]], axis=2)
+        targets = _turned(xy_m[last] - origin_m, ahead)
+        return cls(_scaled(inputs), _scaled(targets), tracks["vehicle"].to_numpy()[now], piece[now])
 
 
 def constant_velocity(inputs: NDArray[np.float32], horizon_s: int) -> NDArray[np.float32]:
@@ -130,18 +116,11 @@ def _turned(way: NDArray[np.float64], ahead: NDArray[np.float64]) -> NDArray[np.
     return np.stack([along, left], axis=-1)
 
 
-def _numbered(track: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers 0, 1, … that change wherever one of the two does."""
-    if not len(track):
-        return track
-    return np.cumsum(np.append(0, (np.diff(track) != 0) | (np.diff(part) != 0)))
-
-
 def _positions(experiment: Experiment, rng: np.random.Generator, mobility: Mobility) -> Dataset:
     """Record all CVs in coverage and cut their tracks into samples; whole pieces of tracks are for the test set."""
     data, radius_m = experiment.data, experiment.radio.coverage_radius_m
     subsets = Subsets(data, rng)
-    samples = Samples.of(Tracks.recorded(mobility, radius_m, experiment.duration_ns), data.horizon_s)
+    samples = Samples.of(record(mobility, radius_m, experiment.duration_ns), data.horizon_s)
     is_test = _drawn(samples.piece, rng)
     if not is_test.any():
         raise ExperimentError(
@@ -170,27 +149,16 @@ def _example(data: DataTable) -> Dataset:
 
 
 def _contradictions(e: Experiment) -> Iterator[str]:
-    needed_s = HISTORY_S + e.data.horizon_s
-    if to_s(e.duration_ns) < needed_s:
-        yield (
-            f'The run lasts {to_s(e.duration_ns):g} s, and a sample of data.kind = "positions" {needed_s} s '
-            f"({HISTORY_S} s and data.horizon_s = {e.data.horizon_s}): make the run longer."
-        )
-    if e.learning.loss == "cross-entropy":
-        yield (
-            'learning.loss = "cross-entropy" does not fit data.kind = "positions", whose targets are numbers: set '
-            'learning.loss = "mse".'
-        )
-    if e.data.partition in ("dirichlet", "shards"):
-        yield (
-            f'data.partition = "{e.data.partition}" splits by class, and data.kind = "positions" has none: set '
-            'data.partition = "own", with which each CV holds what it has recorded, or "iid".'
-        )
-    if e.model.factory == "vefl_models.cnn:cnn":
-        yield (
-            'model.factory = "vefl_models.cnn:cnn" takes images, and data.kind = "positions" has none: set '
-            'model.factory = "vefl_models.gru:gru" or "vefl_models.mlp:mlp".'
-        )
+    """The defaults are for images with classes."""
+    needed = {
+        'learning.loss = "mse"': e.learning.loss == "cross-entropy",
+        'data.partition = "own" (each CV holds what it has recorded) or "iid"': (
+            e.data.partition in ("dirichlet", "shards")
+        ),
+        'model.factory = "vefl_models.gru:gru" or "vefl_models.mlp:mlp"': e.model.factory == "vefl_models.cnn:cnn",
+    }
+    if wrong := [setting for setting, is_wrong in needed.items() if is_wrong]:
+        yield f'data.kind = "positions" has no images and no classes: set {", and ".join(wrong)}.'
 
 
 POSITIONS = RecordedKind(

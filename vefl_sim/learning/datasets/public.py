@@ -1,19 +1,17 @@
 """The public data sets: their files, how they are downloaded, and whether a folder holds a complete one."""
 
 import hashlib
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
 
-from vefl_sim.core.errors import BadInput, VeflWarning
+from vefl_sim.core.errors import BadInput, VeflWarning, first_line
+from vefl_sim.core.files import ensure_writable
 from vefl_sim.experiment.experiment import DataTable
-from vefl_sim.experiment.kinds import DATA_SETS
-from vefl_sim.experiment.plugins import load_part
 from vefl_sim.learning.datasets.files import UNREADABLE, Damaged, DataLocation, tar_members
 
 _TIMEOUT_S = 30.0  # for a server that does not respond
@@ -32,14 +30,13 @@ class RemoteFile:
         """Whether the folder has the file undamaged: as published, or repacked from the published files."""
         path = folder / self.name
         try:
-            return _md5(path) == self.md5 or (bool(self.inside) and self.inside == _digests(path, self.inside))
+            if _md5(path) == self.md5:
+                return True
+            members = tar_members(path, self.inside) if self.inside else {}
         except (Damaged, *UNREADABLE):  # a file that cannot be read counts as missing
             return False
-
-
-def _digests(path: Path, names: Collection[str]) -> dict[str, str]:
-    """The md5 of these files in a .tar.gz."""
-    return {name: hashlib.md5(content).hexdigest() for name, content in tar_members(path, names).items()}
+        digests = {name: hashlib.md5(content).hexdigest() for name, content in members.items()}
+        return bool(members) and digests == self.inside
 
 
 def _md5(path: Path) -> str:
@@ -115,12 +112,9 @@ def warn_of_other_files(kind: str, folder: Path) -> None:
 
 def files_of(kind: str) -> tuple[RemoteFile, ...]:
     """Files to download for a data set."""
-    if kind in SOURCES:
-        return SOURCES[kind]
-    reason = "there is no such data set to download"
-    if kind in DATA_SETS and (declared := load_part("data.kind", kind)).any_number | declared.from_traffic:
-        reason = "it is recorded in the traffic of a run" if declared.from_traffic else "it is drawn by the program"
-    raise BadInput(f"data get {kind}: {reason}; choose one of {', '.join(SOURCES)}.")
+    if kind not in SOURCES:
+        raise BadInput(f"data get {kind}: there is no such data set to download; choose one of {', '.join(SOURCES)}.")
+    return SOURCES[kind]
 
 
 _COMPACT = _files(
@@ -143,8 +137,8 @@ def download(files: Sequence[RemoteFile], folder: Path, shown: Shown, retries: i
     Each mirror is tried 1 + `retries` times.
     """
     missing = [file for file in files if not file.is_in(folder)]
-    if missing:
-        _require_writable(folder)
+    if missing and not ensure_writable(folder):
+        raise BadInput(f"{folder} cannot be written: name another folder with --dir.")
     for file in missing:
         failures = {}
         for mirror, attempt in product(file.mirrors, range(1 + retries)):
@@ -157,15 +151,6 @@ def download(files: Sequence[RemoteFile], folder: Path, shown: Shown, retries: i
                 f"{file.name} could not be downloaded to {folder} ({'; '.join(failures.values())}): try again later; "
                 "complete files are kept."
             )
-
-
-def _require_writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be written ({error.strerror}): name another folder with --dir.") from None
 
 
 def _fetch(file: RemoteFile, mirror: str, folder: Path, shown: Shown) -> str:
@@ -187,8 +172,7 @@ def _fetch(file: RemoteFile, mirror: str, folder: Path, shown: Shown) -> str:
             return "the digest of the file is wrong"
         part.replace(folder / file.name)
     except OSError as error:  # errors of requests are OSErrors
-        message = (error.strerror or str(error)).partition("\n")[0]  # without nested objects of network libraries
-        return f"{type(error).__name__}, {message[:117]}{'…' * (len(message) > 117)}"
+        return f"{type(error).__name__}, {first_line(error)[:120]}"  # without nested objects of network libraries
     finally:
         part.unlink(missing_ok=True)
     return ""
@@ -229,23 +213,18 @@ def _is_whole(kind: str, folder: Path) -> bool:
 
 
 def _holding(kind: str, folder: Path) -> Holding:
-    files = SOURCES[kind]
-    is_compact = kind == "gtsrb" and not _present(folder, files) and bool(_present(folder, _COMPACT))
-    if is_compact:
-        files = _COMPACT
-    state = _state(files, folder) + ", in compact form" * is_compact
-    return Holding(kind, folder, state, sum((folder / file.name).stat().st_size for file in _present(folder, files)))
+    files, form = SOURCES[kind], ""
+    if kind == "gtsrb" and not _present(folder, files) and _present(folder, _COMPACT):
+        files, form = _COMPACT, ", in compact form"
+    present, state = _present(folder, files), "complete"
+    if not present:
+        state = "not there"
+    elif len(present) < len(files):
+        state = f"incomplete, without {', '.join(file.name for file in files if file not in present)}"
+    elif wrong := [file.name for file in files if not file.is_in(folder)]:
+        state = f"damaged, wrong digest of {', '.join(wrong)}"
+    return Holding(kind, folder, state + form, sum((folder / file.name).stat().st_size for file in present))
 
 
 def _present(folder: Path, files: Sequence[RemoteFile]) -> list[RemoteFile]:
     return [file for file in files if (folder / file.name).is_file()]
-
-
-def _state(files: Sequence[RemoteFile], folder: Path) -> str:
-    if not (present := _present(folder, files)):
-        return "not there"
-    if len(present) < len(files):
-        return f"incomplete, without {', '.join(file.name for file in files if file not in present)}"
-    if wrong := [file.name for file in files if not file.is_in(folder)]:
-        return f"damaged, wrong digest of {', '.join(wrong)}"
-    return "complete"

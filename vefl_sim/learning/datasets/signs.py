@@ -137,14 +137,10 @@ SQUARE = regular_polygon(4, 1.25, 45)
 DISC = disc(1.0)
 
 
-def _digit(*points: tuple[float, float]) -> Shape:
-    return stroke(0.4, *points)
-
-
-ZERO = _digit((-0.4, -0.55), (0, -0.9), (0.4, -0.55), (0.4, 0.55), (0, 0.9), (-0.4, 0.55), (-0.4, -0.55))
-THREE = _digit((-0.4, -0.9), (0.45, -0.9), (0, -0.15), (0.45, 0.2), (0.4, 0.7), (0, 0.9), (-0.45, 0.75))
-FIVE = _digit((0.4, -0.9), (-0.35, -0.9), (-0.4, -0.1), (0.1, -0.2), (0.45, 0.2), (0.3, 0.75), (-0.4, 0.85))
-SEVEN = _digit((-0.45, -0.9), (0.45, -0.9), (-0.1, 0.9))
+ZERO = stroke(0.4, (-0.4, -0.55), (0, -0.9), (0.4, -0.55), (0.4, 0.55), (0, 0.9), (-0.4, 0.55), (-0.4, -0.55))
+THREE = stroke(0.4, (-0.4, -0.9), (0.45, -0.9), (0, -0.15), (0.45, 0.2), (0.4, 0.7), (0, 0.9), (-0.45, 0.75))
+FIVE = stroke(0.4, (0.4, -0.9), (-0.35, -0.9), (-0.4, -0.1), (0.1, -0.2), (0.45, 0.2), (0.3, 0.75), (-0.4, 0.85))
+SEVEN = stroke(0.4, (-0.45, -0.9), (0.45, -0.9), (-0.1, 0.9))
 
 
 def _limit(digit: Shape) -> Shape:
@@ -230,11 +226,9 @@ class Variation:
     occluder: float = 0.22  # its half width, in units of the sign's radius
 
 
-def photograph(
-    face: Face, count: int, image_px: int, rng: np.random.Generator, variation: Variation | None = None
-) -> NDArray[np.uint8]:
+def photograph(face: Face, count: int, image_px: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Draw `count` photographs of one face, [count, image_px, image_px, 3]."""
-    camera = _Camera(count, image_px, rng, variation or Variation())
+    camera = _Camera(count, image_px, rng)
     canvas = camera.background()
     camera.draw_sign(canvas, face)
     camera.occlude(canvas)
@@ -244,12 +238,14 @@ def photograph(
 class _Camera:
     """Draws one chunk of photographs; the order of the method calls determines the random numbers."""
 
-    def __init__(self, count: int, image_px: int, rng: np.random.Generator, variation: Variation) -> None:
-        self.count, self.image_px, self.rng, self.variation = count, image_px, rng, variation
+    variation = Variation()
+
+    def __init__(self, count: int, image_px: int, rng: np.random.Generator) -> None:
+        self.count, self.image_px, self.rng = count, image_px, rng
         centres = ((np.arange(image_px) + 0.5) * 2 / image_px - 1).astype(np.float32)
         self.pixels = Points(*np.meshgrid(centres, centres))  # -1 … 1 in both directions
-        self.radius = self._uniform(*variation.radius)
-        edge_px = 1 + self._uniform(0, variation.softness_px)
+        self.radius = self._uniform(*self.variation.radius)
+        edge_px = 1 + self._uniform(0, self.variation.softness_px)
         self.edge = edge_px * (2 / image_px) / self.radius  # width of an edge in units of the sign's radius
         self.points = self._pose()
 
