@@ -48,21 +48,23 @@ CONFIGURATION = """<configuration><input><net-file value="map.net.xml"/><route-f
 ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB BC"/></vehicle></routes>'
 
 
+IMAGES = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}
+
+
 def _write_images(folder: Path) -> None:
-    odd = {f"train/cat/{form}.png": files.picture((1, 2, 3), "PNG") for form in "abc"}
-    files.write_folder(folder, files.folder_members() | odd | {"test/cat/1.ppm": files.picture((1, 2, 3))})
+    files.write_folder(folder, IMAGES | {f"train/cat/{form}.png": files.picture((1, 2, 3), "PNG") for form in "abc"})
 
 
-def _write_packed_images(folder: Path) -> None:
-    members = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}
-    (folder / "images.zip").write_bytes(files.zipped(members))
+def _write_zip(folder: Path) -> None:
+    (folder / "images.zip").write_bytes(files.zipped(IMAGES))
 
 
-def _write_fcd(folder: Path) -> None:
+def _write_cifar(folder: Path) -> None:
+    (folder / "cifar-10-binary.tar.gz").write_bytes(files.tar_gz(files.cifar_members(1)))
+
+
+def _write_recordings(folder: Path) -> None:
     (folder / "fcd.xml.gz").write_bytes(gzip.compress(recordings.fcd_xml(folder).read_bytes(), mtime=0))
-
-
-def _write_tables(folder: Path) -> None:
     recordings.fcd_parquet(folder)
     recordings.own_table(folder)
 
@@ -73,10 +75,6 @@ def _write_map(folder: Path) -> None:
         (folder / name).write_text(text)
     for name in ("map.net.xml", "map.osm"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes(), mtime=0))
-
-
-def _write_cifar(folder: Path) -> None:
-    (folder / "cifar-10-binary.tar.gz").write_bytes(files.tar_gz(files.cifar_members(1)))
 
 
 def _read_data_set(kind: str) -> Callable[[Path], None]:
@@ -128,11 +126,9 @@ KINDS: dict[str, Kind] = {
     "mnist": (files.write_mnist, _read_data_set("mnist")),
     "cifar10": (_write_cifar, _read_data_set("cifar10")),
     "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb")),
-    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb")),
     "images": (_write_images, _read_data_set("folder")),
-    "zip": (_write_packed_images, _each(_read_data_set("folder"), ".zip")),
-    "fcd": (_write_fcd, _each(_play, ".xml", ".gz")),
-    "tables": (_write_tables, _each(_play, ".parquet")),
+    "zip": (_write_zip, _each(_read_data_set("folder"), ".zip")),
+    "recordings": (_write_recordings, _each(_play, ".xml", ".gz", ".parquet")),
     "map": (_write_map, _each(_read_map, *inputs.NET, *inputs.OSM, *inputs.CONFIGURATION)),
 }
 """Writers of valid files, and readers of all that they write."""
@@ -140,8 +136,8 @@ KINDS: dict[str, Kind] = {
 _xml, _text, _bytes = any_of(*XML), any_of(*TEXT), any_of(*BYTES)
 DAMAGES: dict[str, Damage] = {
     **{".tar.gz": packed(archived, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
-    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
-    "": _text,
+    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text)},
+    **{".xml": _xml, ".osm": _xml, ".sumocfg": _xml, "": _text},
 }
 """Damages by the end of the file's name; the first that fits."""
 
@@ -166,21 +162,17 @@ class DataFiles:
                 path.write_bytes(damage(random, path.read_bytes()))
 
     def check(self, folder: Path) -> None:
-        """Read the files."""
-        for kind in sorted(path.name for path in folder.iterdir() if path.name in KINDS):
-            with nothing_written(), warnings.catch_warnings():
-                warnings.simplefilter("error", RuntimeWarning)
-                try:
-                    KINDS[kind][1](folder / kind)
-                except BadInput as error:
-                    for sentence in error.problems:
-                        _check_sentence(sentence, folder)
-
-
-def _check_sentence(sentence: str, folder: Path) -> None:
-    named = any(path.name in sentence for path in [folder, *folder.rglob("*")])
-    if not named and not Path(sentence.partition(",")[0]).is_file():  # a map may name any file of the machine
-        raise Broken(f"names no file: {sentence}")
+        """Read the files; a refusal names one of them, or for maps any file of the machine."""
+        [kind] = (path.name for path in folder.iterdir() if path.name in KINDS)
+        with nothing_written(), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                KINDS[kind][1](folder / kind)
+            except BadInput as error:
+                names = {path.name for path in [folder / kind, *folder.rglob("*")]}
+                for sentence in error.problems:
+                    if not any(name in sentence for name in names) and not Path(sentence.partition(",")[0]).is_file():
+                        raise Broken(f"names no file: {sentence}") from None
 
 
 @cache
@@ -194,12 +186,12 @@ def _valid_files(parent: Path) -> Path:
 
 
 _watched: list[str] = []
+_WRITING = ("os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.unpack_archive")
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watched and event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
-        _watched.append(str(arguments[0]))
-    elif _watched and event in ("os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.unpack_archive"):
+    opens = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+    if _watched and (opens or event in _WRITING) and "__pycache__" not in str(arguments[0]):
         _watched.append(f"{event} {arguments[0]}")
 
 
@@ -212,7 +204,7 @@ def nothing_written() -> Iterator[None]:
     _watched[:] = ["watching"]
     try:
         yield
-        if written := [name for name in _watched[1:] if "__pycache__" not in name]:
+        if written := _watched[1:]:
             raise Broken(f"writes {', '.join(written)}")
     finally:
         _watched.clear()

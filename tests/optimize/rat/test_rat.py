@@ -81,15 +81,6 @@ def test_with_as_many_cvs_as_prbs_auto_misses_no_more_than_large() -> None:
         assert deficit_bps(problem, auto) <= deficit_bps(problem, large) * (1 + 1e-9)
 
 
-def test_tiny_floors_are_met_even_if_power_is_expensive() -> None:
-    """β far above realistic values, and one floor ten thousand times smaller than the others."""
-    for seed in range(10):
-        base = random_problem(3, 5, seed, tightness=0.2)
-        problem = replace(base, efficiency=4e11, tradeoff=5e4, floor_bps=base.floor_bps * np.array([1.0, 1e-4, 1.0]))
-        least_bps = enumerated(problem.scaled)[0] * problem.nats_hz
-        assert deficit_bps(problem, solve(problem, "exact")) == pytest.approx(least_bps, rel=1e-6, abs=1e-3)
-
-
 @pytest.mark.parametrize("prbs", [1, 2, 3])
 def test_water_level_is_the_best_of_a_fine_grid(prbs: int) -> None:
     """No powers on a grid of step P_max/60 beat the closed form."""
@@ -103,21 +94,6 @@ def test_water_level_is_the_best_of_a_fine_grid(prbs: int) -> None:
         best = (scaled.weight[0] * rates - price * tried.sum(axis=1))[lawful].max(initial=-np.inf)
         assert best <= scaled.weight[0] * rate - price * spent + 1e-9 * max(rate, 1)
         assert rate >= floor * (1 - 1e-9) or not lawful.any()
-
-
-def test_a_single_cv_gets_every_prb() -> None:
-    """fdRATProbTransform_Special1CV: with β = 0 the CV sends with full power."""
-    problem = replace(random_problem(1, 10, 3), efficiency=0.0, bits_left=np.array([1e9]), floor_bps=np.zeros(1))
-    allocation = solve(problem)
-    assert np.all(allocation.owner == 0)
-    assert allocation.power_w.sum() == pytest.approx(0.2)
-
-
-def test_efficiency_saves_power_down_to_the_floor() -> None:
-    dear = replace(random_problem(1, 10, 3), efficiency=1e12, tradeoff=360.0)
-    allocation = solve(dear)
-    assert allocation.rate_bps == pytest.approx(dear.floor_bps)
-    assert allocation.power_w.sum() < 0.2
 
 
 def test_lyapunov_drift_plus_penalty_is_bounded() -> None:
