@@ -207,22 +207,6 @@ def parquet(random: Random, content: bytes) -> bytes:
     return written.getvalue()
 
 
-def inflate(random: Random, content: bytes) -> bytes:
-    """A small table that takes gigabytes: one long value that is repeated, in another column or in those with text."""
-    schema, rows = pq.read_schema(io.BytesIO(content)), random.choice((100, 100_000))
-
-    def repeated(value: str | bytes) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
-
-    columns = {field.name: pa.nulls(rows, field.type) for field in schema}
-    if rows == 100:
-        columns["other"] = repeated(b"x" * 30_000_000)
-    else:
-        columns |= {field.name: repeated("x" * 4000) for field in schema if pa.types.is_string(field.type)}
-    pq.write_table(pa.table(columns), written := io.BytesIO(), compression="zstd", store_schema=False)
-    return written.getvalue()
-
-
 def checkpoint(random: Random, content: bytes) -> bytes:
     """A valid zip file with another state.json, or with arrays of another shape or type, or without some of them."""
     members = unzipped(content)

@@ -33,8 +33,6 @@ NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,
 <edge id=":B_0" function="internal"><lane id=":B_0_0" index="0" speed="9.26" length="9.03" shape="99,1 101,1"/></edge>
 <edge id="AB" from="A" to="B" priority="-1">
 <lane id="AB_0" index="0" disallow="pedestrian" speed="13.89" length="92.80" shape="0.00,-1.60 92.80,-1.60"/></edge>
-<edge id="BC" from="B" to="C"><lane id="BC_0" index="0" allow="bus" speed="8" length="90" shape="108,-1.6 200,-1.6"/>
-<lane id="BC_1" index="1" speed="13.89" length="92.80" shape="107.20,1.60 150,50.5,3 200.00,1.60"/></edge>
 <junction id="A" type="dead_end" x="0.00" y="0.00" incLanes="" intLanes="" shape="0.00,0.00 0.00,-3.20"/>
 <junction id="B" type="traffic_light" x="100.00" y="0.00" incLanes="AB_0" intLanes="" shape="92.80,0.00 107.20,0.00"/>
 </net>
@@ -45,7 +43,7 @@ OSM = """<osm version="0.6"><node id="1" lat="0.0018" lon="10.0027"/><node id="2
 CONFIGURATION = """<configuration><input><net-file value="map.net.xml"/><route-files value="demand.rou.xml"/></input>
 <time><begin value="0"/><end value="10"/></time></configuration>
 """
-ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB BC"/></vehicle></routes>'
+ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB"/></vehicle></routes>'
 
 
 IMAGES = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}

@@ -121,16 +121,10 @@ CAPS = {
 """Upper ends where the range would take minutes, not seconds: time and data, which only make runs longer."""
 MULTIPLES = {"vefl.round_s": 1e-3, "mobility.step_s": 1e-3, "radio.prb_bandwidth_hz": 2.88e6}
 """Numbers must be multiples of a slot or of a resource block; multiples of these are, whatever the numerology."""
-LEFT_OUT = [
-    "run.name",
-    "run.watch",
-    "run.duration_s",
-    "mobility.file",
-    "mobility.kind",
-    "data.dir",
-    "data.kind",
-    "model.factory",
-]
+LEFT_OUT = {
+    *("run.name", "run.watch", "run.duration_s", "mobility.file", "mobility.kind"),
+    *("data.dir", "data.kind", "model.factory", "agent.features"),
+}
 _SLOW_METHODS = ("sca", "sca-perspective", "sca-printed")  # a convex program for each slot or round
 
 

@@ -67,24 +67,6 @@ def test_a_small_floor_counts_beside_large_ones(method: str, small: float) -> No
     assert allocation.owner.tolist() == [2, 0, 1, 1]
 
 
-@pytest.mark.parametrize("method", [*EXACT, "large", "assignment"])
-def test_a_small_floor_that_must_be_missed_is_reported(method: str) -> None:
-    gain = np.array([[1e9, 1e9, 1e9], [1e9, 1e9, 1e9], [0, 0, 0]])
-    problem = problem_of(gain, np.array([0.1, 20.0, 1e-9]))
-    assert solve(problem, method).status == "infeasible_floors"
-
-
-def test_no_power_is_negative() -> None:
-    """The cap puts the water level at 1/g of a further pRB, but for rounding: powers of −2e-22 W were the result."""
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        prbs = int(rng.integers(2, 7))
-        gain = np.sort(10 ** rng.uniform(-3, 9) * (1 + 10 ** rng.uniform(-6, 1, prbs)))[::-1]
-        used = int(rng.integers(1, prbs))
-        cap = float(np.log(gain[:used] / gain[used]).sum() * (1 + rng.integers(-4, 5) * 2.2e-16))
-        assert np.all(solve(problem_of(gain[None], np.zeros(1), cap=cap)).power_w >= 0)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_an_assignment_of_values_that_are_not_finite_ends(bad: float) -> None:
     column = np.empty(4, np.int64)

@@ -9,7 +9,6 @@ from tests.fuzz import vefl_problems as absurd_rounds
 from tests.optimize.problems import saved_problems
 from tests.optimize.vefl.vefl_problems import (
     realistic_problem,
-    without_cvs,
     worked_example,
 )
 from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflProblem, solve
@@ -63,11 +62,6 @@ def test_rounds_in_which_no_cv_can_train_are_results_not_errors(change: dict, st
         assert plan.cost == 0.0
         assert plan.gap == 0.0
         assert plan.dropped == (everybody and status == "budget_buys_nobody")
-
-
-@pytest.mark.parametrize("method", METHODS + REFERENCES)
-def test_empty_coverage(method: str) -> None:
-    assert solve(without_cvs(), method).status == "nobody_in_coverage"
 
 
 def test_an_unknown_method_is_refused() -> None:
