@@ -36,7 +36,7 @@ PROLOGUES = (*(b'<?xml version="1.0" encoding="%s"?>' % name for name in (b"utf-
              b'<!DOCTYPE a [<!ENTITY e0 "x">' + _GROWING + b'<!ENTITY bomb "&e6;">]>&bomb;', b"\xef\xbb\xbf",
              b'<!DOCTYPE a [<!ENTITY b SYSTEM "/etc/hostname">]>&b;')  # fmt: skip
 """Words at which readers stumble: numbers and texts, elements, and what may come before the first element."""
-NAMES = ("", "/", "..", "../../escaped.png", "/escaped.png", "C:\\escaped.png", "train", "train/", "train/cat",
+NAMES = ("/", "..", "../../escaped.png", "/escaped.png", "C:\\escaped.png", "train", "train/", "train/cat",
          "train//x.png", "train/cat/1.png", "train/cat/\x1b[1m.png", "train/cat/" + "n" * 3000 + ".png", ".png",
          "test/dog/a:b.png", "data_batch_1.bin", "x/test_batch.bin", "00000/00000_00000.ppm",
          "٠٠٠٠٠/00000_00000.ppm", "99999/00000_00000.jpg", "GT-final_test.csv")  # fmt: skip

@@ -147,8 +147,8 @@ class LinearProgram:
         cvs = len(problem.cycles)
         self.variables = share, iterations, cpu = [cp.Variable(cvs) for _ in range(3)]
         self.tilt = cp.Parameter(cvs)
-        shapes = dict.fromkeys(("upper_l", "upper_s", "upper_cpu", "upper"), (2, cvs)) | {"budget": ()}
-        shapes |= dict.fromkeys(("lower", "spent_l", "spent_s", "spent_cpu"), (cvs,))
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("upper_l", "upper_s", "upper_cpu", "upper"), (2, cvs))
+        shapes |= dict.fromkeys(("lower", "spent_l", "spent_s", "spent_cpu"), (cvs,)) | {"budget": ()}
         self.parameters = p = {name: cp.Parameter(shape) for name, shape in shapes.items()}
         limits = [
             share >= (1 if problem.everybody else 0),
