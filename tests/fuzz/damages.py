@@ -101,7 +101,8 @@ def gzipped(random: Random, content: bytes, inside: Damage) -> bytes:
 
 def archived(random: Random, content: bytes, inside: Damage) -> bytes:
     """Pack a .zip or .tar.gz again without a member, or with a damaged, renamed or large one."""
-    with suppress(zipfile.BadZipFile, NotImplementedError, tarfile.TarError, OSError, EOFError, ValueError):
+    unreadable = (zipfile.BadZipFile, NotImplementedError, tarfile.TarError, OSError, EOFError, ValueError)
+    with suppress(*unreadable, IndexError):  # it may have no members
         members = unzipped(content) if content[:2] == b"PK" else _untarred(content)
         name = random.choice([*members])
         data, odd = members.pop(name), random.choice(NAMES)

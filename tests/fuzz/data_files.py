@@ -107,6 +107,7 @@ KINDS: dict[str, Kind] = {
     "mnist": (files.write_mnist, _read_data_set("mnist"), ()),
     "cifar10": (_write_cifar, _read_data_set("cifar10"), ()),
     "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb"), ()),
+    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb"), ()),
     "images": (_write_images, _read_data_set("folder"), ()),
     "zip": (_write_zip, _read_data_set("folder"), (".zip",)),
     "recordings": (_write_recordings, _play, (".xml", ".gz", ".parquet")),
