@@ -7,10 +7,7 @@ import pytest
 
 from tests.fuzz import vefl_problems as absurd_rounds
 from tests.optimize.problems import saved_problems
-from tests.optimize.vefl.vefl_problems import (
-    realistic_problem,
-    worked_example,
-)
+from tests.optimize.vefl.vefl_problems import realistic_problem, worked_example
 from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflProblem, solve
 
 
