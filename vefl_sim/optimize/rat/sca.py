@@ -25,6 +25,7 @@ def relax(scaled: SlotProblem, *, perspective: bool) -> tuple[Any, Any, Any]:
 
     Returns the convex problem, its variable I, and the parameter tilt = ϑ(1 − 2I_j), with the penalty linearised at the
     last I. Nothing else changes from one iteration to the next, so CVXPY compiles it once.
+
     The rate is a variable, floor ≤ r ≤ min(cap, Σ ln(1 + cx)), which keeps the cap convex. The paper's rate ignores I,
     so CVs that share a pRB all have the whole of it; with `perspective` it is I·ln(1 + cx/I), which is time sharing.
     """
