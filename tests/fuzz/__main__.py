@@ -16,6 +16,9 @@ from typing import Any
 
 from tests.fuzz.attack import ATTACKS, FOLDER, attack
 
+JOBS = 2
+"""Attacks at a time."""
+
 
 def main() -> None:
     """Run the attacks that the command line asks for."""
@@ -26,34 +29,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first attempt (the time of day)")
     parser.add_argument("--attempts", type=int, default=10**9, help="seeds at most, for each attack")
     parser.add_argument("--only", nargs="+", choices=sorted(ATTACKS), default=sorted(ATTACKS), help="these attacks")
-    parser.add_argument("--jobs", type=int, default=2, help="attacks at a time (2)")
     parser.add_argument("--table", action="store_true", help="print all attempts so far, and attack nothing")
     options = parser.parse_args()
-    log = FOLDER / "log.jsonl"
-    if not options.table:
+    log, tallies = FOLDER / "log.jsonl", list[dict[str, Any]]()
+    if options.table:
+        tallies = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    else:
         FOLDER.mkdir(exist_ok=True)
-        seconds = 60 * options.minutes * min(options.jobs, len(options.only)) / len(options.only)
+        seconds = 60 * options.minutes * min(JOBS, len(options.only)) / len(options.only)
         print(f"seed {options.seed}, {seconds:.0f} s for each attack", flush=True)
-        with ThreadPoolExecutor(options.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             for tally in pool.map(lambda name: attack(name, options.seed, options.attempts, seconds), options.only):
+                tallies.append(tally)
                 with log.open("a") as file:
                     file.write(json.dumps(tally) + "\n")
-                for failure in tally["failures"]:
-                    print(failure, flush=True)
-    tallies = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    print(table(tallies if options.table else tallies[-len(options.only) :]))
-    raise SystemExit(any(tally["failures"] for tally in tallies[-len(options.only) :]))
-
-
-def table(tallies: list[dict[str, Any]]) -> str:
-    """Attempts, failures and time of each attack, added up."""
-    lines = [f"{'attack':16}{'attempts':>10}{'goal':>10}{'failures':>10}{'minutes':>10}{'most GiB':>10}"]
+                print(*tally["failures"], sep="\n", end="\n" * bool(tally["failures"]), flush=True)
+    print(f"{'attack':16}{'attempts':>10}{'goal':>10}{'failures':>10}{'minutes':>10}{'most GiB':>10}")
     for name in sorted({tally["name"] for tally in tallies}):
         rows = [tally for tally in tallies if tally["name"] == name]
         attempts, minutes = sum(row["attempts"] for row in rows), sum(row["seconds"] for row in rows) / 60
         failures, memory = sum(len(row["failures"]) for row in rows), max(row["memory_gib"] for row in rows)
-        lines.append(f"{name:16}{attempts:10,}{ATTACKS[name].goal:10,}{failures:10}{minutes:10.1f}{memory:10.2f}")
-    return "\n".join(lines)
+        print(f"{name:16}{attempts:10,}{ATTACKS[name].goal:10,}{failures:10}{minutes:10.1f}{memory:10.2f}")
+    raise SystemExit(not options.table and any(tally["failures"] for tally in tallies))
 
 
 if __name__ == "__main__":

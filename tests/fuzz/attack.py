@@ -16,13 +16,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from tests.fuzz import data_files, experiments, extreme, kills, rat_problems, run_directories, vefl_problems
+from tests.fuzz import data_files, experiments, kills, rat_problems, run_directories, vefl_problems
 
 FOLDER = Path("fuzz")
 MOST_BYTES = 2**30
 """Memory that one attempt may add to what the process had before it."""
 _MOST_OF_ALL = 2**32 + MOST_BYTES
 """Memory of the whole process, beyond which Python raises MemoryError, before the machine has none left."""
+_PREPARING_S = 300.0
+"""Imports and compiles before the first attempt."""
 
 Found = tuple[str, float, int]
 """What an attempt broke, or an empty text; the memory it took in GiB; and how many attempts it was."""
@@ -31,26 +33,22 @@ Found = tuple[str, float, int]
 class Attack(Protocol):
     """One way of attacking the program."""
 
-    name: str
-    """Its row of the table and its folder in the corpus."""
-    goal: int
-    """Attempts before a release (docs/resume.md)."""
-    limit_s: float
-    """An attempt that takes longer than this is a hang."""
+    name: str  # its row of the table and its folder in the corpus
+    goal: int  # attempts before a release (docs/resume.md)
+    limit_s: float  # an attempt that takes longer is a hang
 
     def make(self, random: Random, folder: Path) -> None:
         """Write the files of one attempt into an empty folder."""
 
     def check(self, folder: Path) -> int | None:
-        """Let the program work on these files, and raise Broken if it did what it must never do.
+        """Let the program work on these files; any exception, such as Broken, is a failure.
 
-        Returns how many attempts they are, if not one. Any exception but Broken that comes from here is a traceback of
-        the program, and so a failure, too.
+        Returns how many attempts they are, if not one.
         """
 
 
 _ALL: tuple[Attack, ...] = (
-    *(experiments.ATTACK, extreme.ATTACK, data_files.ATTACK, run_directories.ATTACK),
+    *(*experiments.ATTACKS, data_files.ATTACK, run_directories.ATTACK),
     *(rat_problems.ATTACK, vefl_problems.ATTACK, kills.ATTACK),
 )
 ATTACKS = {attack.name: attack for attack in _ALL}
@@ -70,9 +68,8 @@ def attack(name: str, first_seed: int, attempts: int, seconds: float) -> dict[st
                     shutil.copytree(Path(folder) / str(seed), kept)
                     (kept / "FAILURE.txt").write_text(found)
                 seed += 1
-    took_s = round(time.monotonic() - began, 1)
-    tally: dict[str, Any] = {"name": name, "first_seed": first_seed, "attempts": count, "seconds": took_s}
-    return tally | {"memory_gib": memory, "failures": failures}
+    tally: dict[str, Any] = {"name": name, "first_seed": first_seed, "attempts": count, "failures": failures}
+    return tally | {"seconds": round(time.monotonic() - began, 1), "memory_gib": memory}
 
 
 def watch(name: str, first: int, last: int, seconds: float, folder: Path) -> Iterator[Found]:
@@ -82,11 +79,12 @@ def watch(name: str, first: int, last: int, seconds: float, folder: Path) -> Ite
     process = spawn.Process(target=work, args=(name, first, last, seconds, folder, there))
     process.start()
     there.close()
+    limit_s = ATTACKS[name].limit_s
     try:
-        limit_s = ATTACKS[name].limit_s + 300  # imports and compiles first
-        while here.poll(limit_s):
+        ready = here.poll(limit_s + _PREPARING_S)
+        while ready:
             yield here.recv()
-            limit_s = ATTACKS[name].limit_s
+            ready = here.poll(limit_s)
         yield f"hangs: nothing for {limit_s:.0f} s", 0.0, 1
     except EOFError:
         process.join()

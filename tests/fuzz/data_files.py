@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.command import Broken
-from tests.fuzz.damages import BYTES, TEXT, XML, Damage, any_of, archived, gzipped, link, packed, pipe, remove
+from tests.fuzz.damages import BYTES, Damage, any_of, archived, gzipped, link, packed, pipe, remove, word
 from tests.fuzz.damages import folder as folder_in_place
 from tests.learning.datasets import files
 from tests.mobility.recorded import recordings
@@ -33,8 +33,6 @@ NET = """<net version="1.20"><location netOffset="0.00,0.00" convBoundary="0.00,
 <edge id=":B_0" function="internal"><lane id=":B_0_0" index="0" speed="9.26" length="9.03" shape="99,1 101,1"/></edge>
 <edge id="AB" from="A" to="B" priority="-1">
 <lane id="AB_0" index="0" disallow="pedestrian" speed="13.89" length="92.80" shape="0.00,-1.60 92.80,-1.60"/></edge>
-<edge id="BC" from="B" to="C"><lane id="BC_0" index="0" allow="bus" speed="8" length="90" shape="108,-1.6 200,-1.6"/>
-<lane id="BC_1" index="1" speed="13.89" length="92.80" shape="107.20,1.60 150,50.5,3 200.00,1.60"/></edge>
 <junction id="A" type="dead_end" x="0.00" y="0.00" incLanes="" intLanes="" shape="0.00,0.00 0.00,-3.20"/>
 <junction id="B" type="traffic_light" x="100.00" y="0.00" incLanes="AB_0" intLanes="" shape="92.80,0.00 107.20,0.00"/>
 </net>
@@ -45,24 +43,26 @@ OSM = """<osm version="0.6"><node id="1" lat="0.0018" lon="10.0027"/><node id="2
 CONFIGURATION = """<configuration><input><net-file value="map.net.xml"/><route-files value="demand.rou.xml"/></input>
 <time><begin value="0"/><end value="10"/></time></configuration>
 """
-ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB BC"/></vehicle></routes>'
+ROUTES = '<routes><include href="map.net.xml"/><vehicle id="1" depart="0"><route edges="AB"/></vehicle></routes>'
+
+
+IMAGES = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}
 
 
 def _write_images(folder: Path) -> None:
-    odd = {f"train/cat/{form}.png": files.picture((1, 2, 3), "PNG") for form in "abc"}
-    files.write_folder(folder, files.folder_members() | odd | {"test/cat/1.ppm": files.picture((1, 2, 3))})
+    files.write_folder(folder, IMAGES | {f"train/cat/{form}.png": files.picture((1, 2, 3), "PNG") for form in "abc"})
 
 
-def _write_packed_images(folder: Path) -> None:
-    members = files.folder_members() | {"test/cat/1.ppm": files.picture((1, 2, 3))}
-    (folder / "images.zip").write_bytes(files.zipped(members))
+def _write_zip(folder: Path) -> None:
+    (folder / "images.zip").write_bytes(files.zipped(IMAGES))
 
 
-def _write_fcd(folder: Path) -> None:
+def _write_cifar(folder: Path) -> None:
+    (folder / "cifar-10-binary.tar.gz").write_bytes(files.tar_gz(files.cifar_members(1)))
+
+
+def _write_recordings(folder: Path) -> None:
     (folder / "fcd.xml.gz").write_bytes(gzip.compress(recordings.fcd_xml(folder).read_bytes(), mtime=0))
-
-
-def _write_tables(folder: Path) -> None:
     recordings.fcd_parquet(folder)
     recordings.own_table(folder)
 
@@ -73,10 +73,6 @@ def _write_map(folder: Path) -> None:
         (folder / name).write_text(text)
     for name in ("map.net.xml", "map.osm"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes(), mtime=0))
-
-
-def _write_cifar(folder: Path) -> None:
-    (folder / "cifar-10-binary.tar.gz").write_bytes(files.tar_gz(files.cifar_members(1)))
 
 
 def _read_data_set(kind: str) -> Callable[[Path], None]:
@@ -106,42 +102,23 @@ def _read_map(path: Path) -> None:
         net.joined_m(street)
 
 
-def _each(read: Callable[[Path], None], *suffixes: str) -> Callable[[Path], None]:
-    """A reader of all files in a folder that end like this: one may be refused, and another one read."""
-
-    def read_each(folder: Path) -> None:
-        problems = []
-        for path in sorted(folder.iterdir()):
-            if path.name.endswith(suffixes):
-                try:
-                    read(path)
-                except BadInput as error:
-                    problems += error.problems
-        if problems:
-            raise BadInput(problems)
-
-    return read_each
-
-
-Kind = tuple[Callable[[Path], Any], Callable[[Path], None]]
+Kind = tuple[Callable[[Path], Any], Callable[[Path], None], tuple[str, ...]]
 KINDS: dict[str, Kind] = {
-    "mnist": (files.write_mnist, _read_data_set("mnist")),
-    "cifar10": (_write_cifar, _read_data_set("cifar10")),
-    "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb")),
-    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb")),
-    "images": (_write_images, _read_data_set("folder")),
-    "zip": (_write_packed_images, _each(_read_data_set("folder"), ".zip")),
-    "fcd": (_write_fcd, _each(_play, ".xml", ".gz")),
-    "tables": (_write_tables, _each(_play, ".parquet")),
-    "map": (_write_map, _each(_read_map, *inputs.NET, *inputs.OSM, *inputs.CONFIGURATION)),
+    "mnist": (files.write_mnist, _read_data_set("mnist"), ()),
+    "cifar10": (_write_cifar, _read_data_set("cifar10"), ()),
+    "gtsrb": (files.write_gtsrb, _read_data_set("gtsrb"), ()),
+    "compact": (files.write_compact_gtsrb, _read_data_set("gtsrb"), ()),
+    "images": (_write_images, _read_data_set("folder"), ()),
+    "zip": (_write_zip, _read_data_set("folder"), (".zip",)),
+    "recordings": (_write_recordings, _play, (".xml", ".gz", ".parquet")),
+    "map": (_write_map, _read_map, (*inputs.NET, *inputs.OSM, *inputs.CONFIGURATION)),
 }
-"""Writers of valid files, and readers of all that they write."""
+"""Writers of valid files, and readers of the folder, or of all files in it that end like this."""
 
-_xml, _text, _bytes = any_of(*XML), any_of(*TEXT), any_of(*BYTES)
+_bytes, _text = any_of(*BYTES), any_of(*BYTES, *[word] * 6)
 DAMAGES: dict[str, Damage] = {
-    **{".tar.gz": packed(archived, _bytes), ".xml.gz": packed(gzipped, _xml), ".osm.gz": packed(gzipped, _xml)},
-    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text), ".xml": _xml, ".osm": _xml, ".sumocfg": _xml},
-    "": _text,
+    **{".tar.gz": packed(archived, _bytes), ".xml.gz": packed(gzipped, _text), ".osm.gz": packed(gzipped, _text)},
+    **{".gz": packed(gzipped, _bytes), ".zip": packed(archived, _text), "": _text},
 }
 """Damages by the end of the file's name; the first that fits."""
 
@@ -166,40 +143,39 @@ class DataFiles:
                 path.write_bytes(damage(random, path.read_bytes()))
 
     def check(self, folder: Path) -> None:
-        """Read the files."""
-        for kind in sorted(path.name for path in folder.iterdir() if path.name in KINDS):
+        """Read the files; a refusal names one of them, or for maps any file of the machine."""
+        [kind] = (path.name for path in folder.iterdir() if path.name in KINDS)
+        _, read, suffixes = KINDS[kind]
+        single = sorted(path for path in (folder / kind).iterdir() if path.name.endswith(suffixes))
+        names = {path.name for path in folder.rglob("*")}
+        for path in single if suffixes else [folder / kind]:
             with nothing_written(), warnings.catch_warnings():
                 warnings.simplefilter("error", RuntimeWarning)
                 try:
-                    KINDS[kind][1](folder / kind)
+                    read(path)
                 except BadInput as error:
                     for sentence in error.problems:
-                        _check_sentence(sentence, folder)
-
-
-def _check_sentence(sentence: str, folder: Path) -> None:
-    named = any(path.name in sentence for path in [folder, *folder.rglob("*")])
-    if not named and not Path(sentence.partition(",")[0]).is_file():  # a map may name any file of the machine
-        raise Broken(f"names no file: {sentence}")
+                        if not any(name in sentence for name in names) and not Path(sentence.split(",")[0]).is_file():
+                            raise Broken(f"names no file: {sentence}") from None
 
 
 @cache
 def _valid_files(parent: Path) -> Path:
     """A folder with the valid files of all kinds, beside the attempts, with which it is removed."""
     folder = parent / "valid"
-    for kind, (write, _) in KINDS.items():
+    for kind, (write, *_) in KINDS.items():
         (folder / kind).mkdir(parents=True)
         write(folder / kind)
     return folder
 
 
 _watched: list[str] = []
+_WRITING = ("os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.unpack_archive")
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watched and event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
-        _watched.append(str(arguments[0]))
-    elif _watched and event in ("os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.unpack_archive"):
+    opens = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+    if _watched and (opens or event in _WRITING) and "__pycache__" not in str(arguments[0]):
         _watched.append(f"{event} {arguments[0]}")
 
 
@@ -212,7 +188,7 @@ def nothing_written() -> Iterator[None]:
     _watched[:] = ["watching"]
     try:
         yield
-        if written := [name for name in _watched[1:] if "__pycache__" not in name]:
+        if written := _watched[1:]:
             raise Broken(f"writes {', '.join(written)}")
     finally:
         _watched.clear()

@@ -52,6 +52,6 @@ def log_uniform(rng: np.random.Generator, low: float, high: float, size: int | N
     return 10.0 ** rng.uniform(low, high, size)
 
 
-def one_of(rng: np.random.Generator, *draws: Callable[[], Any]) -> Any:
-    """What one of these functions draws."""
-    return draws[rng.integers(len(draws))]()
+def one_of(rng: np.random.Generator, *values: Any) -> Any:
+    """One of these values, which may be arrays of any shapes."""
+    return values[rng.integers(len(values))]

@@ -12,8 +12,8 @@ import stat
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from tests.fuzz import damages
-from tests.fuzz.command import Answer, Broken, command
+from tests.fuzz.command import Broken, command
 from tests.resumable import Kill, Killer
 from vefl_sim import from_tables, load_sweep, simulate, with_settings
 from vefl_sim.core.errors import VeflError
@@ -31,20 +31,14 @@ from vefl_sim.core.tables import content_digest
 _INDEX = "../sweeps/pair/index.csv"
 COMMANDS = """
 runs runs
-runs runs
 runs runs/sweeps
 verify runs/{run}
-verify runs/{run}
 verify {run}
-resume runs/{run} -q
 resume runs/{run}
-trace runs/{run} --perfetto page.pftrace
 trace runs/{run} --perfetto page.pftrace --round 1-2
-trace runs/{run}
 trace runs/{run} --csv
 trace {run} --kind update_lost
 trace runs/{run} --why --cv 1 --round 1
-trace runs/{run} --why --cv 4 --round 2
 trace runs/{run} --from 0.2 --to 1.5 --cv 3
 sweep sweep.toml --dry-run
 figure sweep.toml --to figures
@@ -105,29 +99,23 @@ EVIL = (
 """A module that shows by a file that it was imported."""
 HOSTILE_PARTS = "runs.done.evil:x runs.stopped.evil:x evil:x os:system subprocess:run antigravity:x builtins:exec no:x"
 PART_KEYS = "scheme.kind mobility.kind radio.channel mac.scheduler rat.method data.kind model.factory"
-BYTES = {damage.__name__: damage for damage in damages.BYTES}
-FORMATS: dict[str, damages.Damage] = {
-    **{"json": damages.json_values, "parquet": damages.parquet, "inflate": damages.inflate},
-    "checkpoint": damages.checkpoint,
+SUITED: dict[str, damages.Damage] = {
+    **{".json": damages.json_values, ".jsonl": damages.json_values},
+    **{".parquet": damages.parquet, ".npz": damages.checkpoint},
 }
-SUITED = {".json": "json", ".jsonl": "json", ".parquet": "parquet", ".npz": "checkpoint"}
-PLACES: dict[str, Callable[[Random, Path], None]] = {
-    **{"remove": damages.remove, "swap": damages.swap, "folder": damages.folder},
-    **{"link": damages.link, "pipe": damages.pipe, "huge": damages.huge},
-}
+CONTENTS = {damage.__name__: damage for damage in (*damages.BYTES, *SUITED.values())}
+PLACES = {damage.__name__: damage for damage in damages.PLACES}
 
 
 def draw_damage(random: Random, file: str) -> Damage:
-    """A damage of a kind that suits the file."""
+    """A damage of a kind that suits the file; half of them are those that only its format can have."""
     if file == "resolved.toml" and random.random() < 0.5:
         key, name = random.choice(PART_KEYS.split()), random.choice(HOSTILE_PARTS.split())
         return {"do": "part", "file": file, "key": key, "name": name}
-    kinds = [*BYTES, *BYTES, *PLACES]
+    kinds = [*damages.BYTES, *damages.BYTES, *damages.PLACES]
     if suited := SUITED.get(Path(file).suffix):
-        kinds += [suited] * len(kinds)  # half of the damages are those that only this format can have
-    if suited == "parquet":
-        kinds.append("inflate")
-    return {"do": random.choice(kinds), "file": file, "seed": random.randrange(10**6)}
+        kinds += [suited] * len(kinds)
+    return {"do": random.choice(kinds).__name__, "file": file, "seed": random.randrange(10**6)}
 
 
 def do_damage(damage: Damage, run: Path) -> None:
@@ -142,8 +130,8 @@ def do_damage(damage: Damage, run: Path) -> None:
         with suppress(OSError):  # another damage may have put a file or a link in the place of its folder
             PLACES[kind](random, path)
     elif path.is_file() and path.stat().st_size < 2**24:  # another damage may have put something else there
-        with suppress(Exception) if kind in FORMATS else nullcontext():  # or spoilt the format
-            path.write_bytes((BYTES | FORMATS)[kind](random, path.read_bytes()))
+        with suppress(Exception):  # or spoilt the format
+            path.write_bytes(CONTENTS[kind](random, path.read_bytes()))
 
 
 # The attack
@@ -179,50 +167,40 @@ class RunDirectories:
             name = samples.names[attempt["run"]]
             run = Path("runs") / name
             (run / "evil.py").write_text(EVIL)
-            before = _files(run)
-            for one in sorted(attempt["damages"], key=lambda one: one["do"] == "inflate"):  # after which none can read
+            before, undamaged = _files(run), samples.digest if attempt["run"] == "stopped" else _digest(run)
+            for one in attempt["damages"]:
                 do_damage(one, run)
-            after = _files(run)
-            damaged = {path for path in before | after if before.get(path) != after.get(path)}
+            damaged = _changed(before, _files(run))
+            forged = any(one["do"] == "checkpoint" for one in attempt["damages"])  # in a valid file: not detected
             for words in attempt["commands"]:
-                _give([word.format(run=name) for word in words], attempt, run, samples, damaged)
+                _give([word.format(run=name) for word in words], run, None if forged else undamaged, damaged)
             for path in run.rglob("*"):
                 if not path.is_symlink():
                     path.chmod(0o700)  # so that it can be removed
 
 
-def _give(words: list[str], attempt: dict[str, Any], run: Path, samples: SampleRuns, damaged: set[str]) -> None:
-    """Give one command, and compare the run before and after it."""
-    before, was_done = _files(run), (run / "DONE").exists()
-    tables_changed = _digest(run) != _digest_when_done(attempt["run"], samples)
+def _give(words: list[str], run: Path, digest: str | None, damaged: set[str]) -> None:
+    """Give one command, and compare the run before and after it; `digest`: of its tables when it is done."""
+    before, was_done, tables_changed = _files(run), (run / "DONE").exists(), _digest(run) != digest
     answer = command(*words)
-    after = _files(run)
-    changed = {path for path in before | after if before.get(path) != after.get(path)}
+    changed = _changed(before, _files(run))
     if (run / "EXECUTED").exists():
         raise Broken(f"{words} has executed code of the run")
     if words[0] == "resume" and not was_done:
         changed &= {"experiment.toml", "resolved.toml", "versions.json"} - damaged
-        _require_digest(answer, attempt, run, samples)
+        if answer.code == 0 and digest not in (None, (run / "DONE").read_text().strip()):
+            raise Broken(f"the completed run has another digest than the undisturbed one, {digest}")
     if changed:
         raise Broken(f"{words} has changed {sorted(changed)}")
-    if words[0] == "verify" and answer.code == 0 and was_done and tables_changed:
+    if words[0] == "verify" and answer.code == 0 and was_done and digest and tables_changed:
         raise Broken(f"verify finds nothing wrong, although tables have changed: {answer.out}")
-
-
-def _require_digest(answer: Answer, attempt: dict[str, Any], run: Path, samples: SampleRuns) -> None:
-    """Raise Broken if a run was completed with other tables; a forged checkpoint in a valid file is not detected."""
-    forged = any(one["do"] == "checkpoint" for one in attempt["damages"])
-    if answer.code or attempt["run"] != "stopped" or forged:
-        return
-    if (digest := (run / "DONE").read_text().strip()) != samples.digest:
-        raise Broken(f"the completed run has the digest {digest}, the undisturbed one {samples.digest}")
 
 
 def _files(run: Path) -> Files:
     """Type, size and content of everything in a run."""
     return {
         str(path.relative_to(run)): _state(path)
-        for path in sorted(run.rglob("*"))
+        for path in run.rglob("*")
         if path.name not in ("EXECUTED", "__pycache__")
     }
 
@@ -234,18 +212,15 @@ def _state(path: Path) -> tuple[int, int, str]:
     return stat.S_IFMT(status.st_mode), size, hashlib.sha256(path.read_bytes()).hexdigest() if small else ""
 
 
-def _digest_when_done(run: str, samples: SampleRuns) -> str | None:
-    """The digest that the tables of an undamaged sample have; those of `stopped` once it is resumed."""
-    return samples.digest if run == "stopped" else _digest(samples.folder / "runs" / samples.names[run])
+def _changed(before: Files, after: Files) -> set[str]:
+    return {path for path in before | after if before.get(path) != after.get(path)}
 
 
 def _digest(run: Path) -> str | None:
     """The content digest of the tables of a run; None if they cannot be read."""
     files = [file for file in (run / "tables").glob("*.parquet") if file.stem != "timings"]
-    if any(not file.is_file() for file in files):
-        return None
     try:
-        return content_digest(files)
+        return content_digest(files) if all(file.is_file() for file in files) else None
     except VeflError:
         return None
 

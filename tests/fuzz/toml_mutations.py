@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -85,31 +85,20 @@ def places(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(value)
 
 
-def _replace(random: Random, tables: Tree) -> None:
-    if found := [*places(tables)]:
-        where, key = random.choice(found)
-        where[key] = any_value(random)
-
-
-def _nudge(random: Random, tables: Tree) -> None:
-    """Change a number into another number, the most likely to be accepted."""
-    found = [(where, key) for where, key in places(tables) if type(where[key]) in (int, float)]
-    if found:
-        where, key = random.choice(found)
-        where[key] = random.choice((where[key] * 10 ** random.randint(-30, 30), -where[key], random.choice(NUMBERS)))
-
-
-def _remove(random: Random, tables: Tree) -> None:
-    if found := [*places(tables)]:
-        where, key = random.choice(found)
+def _change(random: Random, tables: Tree) -> None:
+    """Replace or remove a value, or copy another one to its place; a number mostly becomes another number."""
+    if not (found := [*places(tables)]):
+        return
+    (there, name), (where, key) = random.choice(found), random.choice(found)
+    kind, old = random.random(), where[key]
+    if kind < 0.15:
         del where[key]
-
-
-def _move(random: Random, tables: Tree) -> None:
-    """Copy a value, a table or a list to another place."""
-    if found := [*places(tables)]:
-        (there, name), (where, key) = random.choice(found), random.choice(found)
+    elif kind < 0.3:
         where[key] = tomllib.loads(tomli_w.dumps({"value": there[name]}))["value"]
+    elif type(old) in (int, float) and kind < 0.8:
+        where[key] = random.choice((old * 10 ** random.randint(-30, 30), -old, random.choice(NUMBERS)))
+    else:
+        where[key] = any_value(random)
 
 
 def _set(random: Random, tables: Tree) -> None:
@@ -120,68 +109,46 @@ def _set(random: Random, tables: Tree) -> None:
 
 
 def _add_unknown(random: Random, tables: Tree) -> None:
+    """Add up to thousands of keys that nobody knows; the values of a few may be in many tables or lists."""
     tables_of_it = [table for table in (tables, *tables.values()) if isinstance(table, dict)]
-    table, many = random.choice(tables_of_it), random.choice((1, 3, 30, 1000, 20_000))
-    value = any_value(random, 3)
-    stem = random.choice(("k", "kind", "ä", "\0", "x\ny", "\x1b[1m", "", "a" * 200, "run", "."))
+    table, value, many = random.choice(tables_of_it), any_value(random, 3), random.choice((1, 3, 30, 1000, 20_000))
+    for _ in range(random.choice((0, 2, 10, 80)) if many <= 30 else 0):
+        value = {"a": value} if random.random() < 0.5 else [value]
+    stem = random.choice(("k", "kind", "ä", "\0", "x\ny", "\x1b[1m", "", "a" * 200, "run", ".", "sweep", "base"))
     table |= {f"{stem}{number or ''}": value for number in range(many)}
 
 
-def _nest(random: Random, tables: Tree) -> None:
-    inner: Any = 1
-    for _ in range(random.choice((2, 10, 80))):
-        inner = {"a": inner} if random.random() < 0.5 else [inner]
-    tables[random.choice(("sweep", "compare", "figure", "run", "seeds", "base", "other"))] = inner
-
-
 def _several(random: Random, tables: Tree) -> None:
-    """Set, change or multiply what makes several experiments of one file."""
-    kind = random.randrange(5)
-    if kind == 0:
-        tables["sweep"] = {"seeds": random.choice(([1, 2], [1, 1], [], [-1], [2**63], "1-5", 7, [*range(2000)]))}
-    elif kind == 1:
-        values = [any_value(random) for _ in range(random.choice((0, 1, 2, 30)))]
-        table, key = random.choice(("radio", "run", "zip", "x", "seeds")), random.choice(("prbs", "seed", "y"))
-        tables["sweep"] = {"seeds": [1], table: {key: values}}
-    elif kind == 2:
-        tables["seeds"] = random.choice(([1, 2], [1.0], ["1"], [True], {}, [[1]], [10**25], [*range(1001)]))
-    elif kind == 3:
-        table, value = random.choice(("radio", "scheme", "x")), random.choice(({"prbs": 3}, {"kind": "fdpc"}, {}, 1))
-        variant = {"label": random.choice((*STRINGS, 1)), table: value}
-        others = [{"label": f"v{n}"} for n in range(random.choice((0, 1, 40)))]
-        tables["compare"] = [variant] * random.choice((1, 2)) + others
-    else:
-        tables["figure"] = {random.choice(FIGURE_KEYS): any_value(random) for _ in range(3)}
+    """Set, change or multiply what makes several experiments of one file, or what the file is based on."""
+    values = [any_value(random) for _ in range(random.choice((0, 1, 2, 30)))]
+    table, key = random.choice(("radio", "run", "zip", "x", "seeds")), random.choice(("prbs", "seed", "y"))
+    seeds = random.choice(([1, 2], [1, 1], [], [-1], [2**63], "1-5", 7, [*range(2000)], [1.0], ["1"], {}, [[1]]))
+    variant = {"label": random.choice((*STRINGS, 1)), "radio": random.choice(({"prbs": 3}, {"x": 1}, {}, 1))}
+    tables |= random.choice(
+        (
+            *({"sweep": {"seeds": seeds}}, {"sweep": {"seeds": [1], table: {key: values}}}, {"seeds": seeds}),
+            {"compare": [variant] * random.choice((1, 2)) + [{"label": f"v{n}"} for n in range(len(values))]},
+            {"figure": {random.choice(FIGURE_KEYS): any_value(random) for _ in range(3)}},
+            {"base": random.choice((*STRINGS, "./experiment.toml", 1, [], "nothing.toml"))},
+        )
+    )
 
 
-def _base(random: Random, tables: Tree) -> None:
-    tables["base"] = random.choice((*STRINGS, "./experiment.toml", 1, [], "nothing.toml"))
-
-
-Mutation = Callable[[Random, Tree], None]
-TREE_MUTATIONS: tuple[Mutation, ...] = (
-    *(_replace, _replace, _nudge, _nudge, _remove, _move, _set, _set, _set),
-    *(_add_unknown, _nest, _several, _several, _base),
-)
+TREE_MUTATIONS = (*[_change] * 6, *[_set] * 3, _add_unknown, _several, _several)
 
 # Mutations of the text
 
 JUNK = ("", "[", "]", "=", '"', "\n", "\0", "\udcff", "'''", '"""', ".", "#", "{", "\r", "1e", "\ufeff")
 
 
-def _damage(random: Random, text: str) -> str:
-    """Change, remove or insert some characters; bytes that are not UTF-8 are among them."""
+def text_mutation(random: Random, text: str) -> str:
+    """Change, remove or insert some characters (bytes that are not UTF-8 are among them), or add what is deep."""
+    if random.random() < 0.25:
+        depth = random.choice((50, 500, 5000))
+        arrays, inline = "[" * depth + "]" * depth, "{a=" * depth + "1" + "}" * depth
+        deep = (f"x = {arrays}", f"x = {inline}", f"[{'a.' * depth}a]", f"[[{'b.' * depth}b]]")
+        return f"{text}\n{random.choice(deep)}\n"
     for _ in range(random.choice((1, 3, 20))):
         place, length = random.randint(0, len(text)), random.choice((0, 0, 1, 5, 100))
         text = text[:place] + random.choice(JUNK) + text[place + length :]
     return text
-
-
-def _deep(random: Random, text: str) -> str:
-    depth = random.choice((50, 500, 5000))
-    arrays, inline = "[" * depth + "]" * depth, "{a=" * depth + "1" + "}" * depth
-    deep = (f"x = {arrays}", f"x = {inline}", f"[{'a.' * depth}a]", f"[[{'b.' * depth}b]]")
-    return f"{text}\n{random.choice(deep)}\n"
-
-
-TEXT_MUTATIONS: tuple[Callable[[Random, str], str], ...] = (_damage, _damage, _damage, _deep)

@@ -8,10 +8,11 @@ import numpy as np
 from tests.fuzz.problems import Fields, ProblemAttack, log_uniform, one_of
 from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, realistic_problem
 from vefl_sim.core.arrays import Floats
-from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflPlan, VeflProblem, solve
+from vefl_sim.optimize.vefl.problem import METHODS, REFERENCES, VeflProblem, solve
 
 FORCE = 20_000  # combinations of iterations that brute force goes through
 ROUNDING = 1e-9
+DENORMAL = 5e-324
 
 
 def draw(rng: np.random.Generator) -> Fields:
@@ -27,31 +28,22 @@ def draw(rng: np.random.Generator) -> Fields:
 
 def absurd(rng: np.random.Generator, cvs: int, l_max: int) -> Fields:
     """Any magnitudes, in which limits still bind: each is drawn freely, or near the value at which it would."""
-    cycles = numbers(rng, cvs, 0, 30)
-    cpu_max_hz = numbers(rng, cvs, 0, 15)
-    cpu_min_hz = cpu_max_hz * one_of(rng, lambda: 1.0, lambda: log_uniform(rng, -9, 0.1, cvs))
-    time_s = one_of(rng, lambda: cycles / cpu_max_hz * log_uniform(rng, -1, 3, cvs), lambda: numbers(rng, cvs, -9, 9))
-    time_s = np.where(rng.random(cvs) < 0.1, rng.choice([-1.0, 0.0, 5e-324, 1e100]), time_s)
-    capacitance = float(one_of(rng, lambda: 2e-28, lambda: log_uniform(rng, -60, 0)))
+    cycles, cpu_max_hz = numbers(rng, cvs, 0, 30), numbers(rng, cvs, 0, 15)
+    time_s = one_of(rng, cycles / cpu_max_hz * log_uniform(rng, -1, 3, cvs), numbers(rng, cvs, -9, 9))
+    capacitance = float(one_of(rng, 2e-28, log_uniform(rng, -60, 0)))
     energy_j = capacitance / 2 * cycles * cpu_max_hz**2
-    budget_j = one_of(rng, lambda: energy_j * log_uniform(rng, -3, 3, cvs), lambda: numbers(rng, cvs, -30, 30))
-    price = one_of(rng, lambda: np.zeros(cvs), lambda: numbers(rng, cvs, -20, 20))
-    fee = one_of(rng, lambda: np.zeros(cvs), lambda: price * budget_j, lambda: numbers(rng, cvs, -20, 20))
+    budget_j = one_of(rng, energy_j * log_uniform(rng, -3, 3, cvs), numbers(rng, cvs, -30, 30))
+    price = one_of(rng, np.zeros(cvs), numbers(rng, cvs, -20, 20))
+    few, any_weights = rng.choice([0.0, 1e-300, 0.5, 1.0], cvs), numbers(rng, cvs, -30, 30)
     fields = {
-        "weight": one_of(
-            rng,
-            lambda: rng.dirichlet(np.ones(cvs)) if cvs else np.zeros(0),
-            lambda: np.ones(cvs),
-            lambda: rng.choice([0.0, 1e-300, 0.5, 1.0], cvs),
-            lambda: numbers(rng, cvs, -30, 30),
-        ),
+        "weight": one_of(rng, rng.dirichlet(np.ones(cvs)) if cvs else few, np.ones(cvs), few, any_weights),
         "cycles": cycles,
-        "time_s": time_s,
-        "tx_energy_j": budget_j * one_of(rng, lambda: 0.0, lambda: 1.0, lambda: log_uniform(rng, -9, 0.1, cvs)),
+        "time_s": np.where(rng.random(cvs) < 0.1, rng.choice([-1.0, 0.0, DENORMAL, 1e100]), time_s),
+        "tx_energy_j": budget_j * one_of(rng, 0.0, 1.0, log_uniform(rng, -9, 0.1, cvs)),
         "energy_budget_j": budget_j,
         "price_per_joule": price,
-        "base_fee": fee,
-        "cpu_min_hz": cpu_min_hz,
+        "base_fee": one_of(rng, np.zeros(cvs), price * budget_j, numbers(rng, cvs, -20, 20)),
+        "cpu_min_hz": cpu_max_hz * one_of(rng, 1.0, log_uniform(rng, -9, 0.1, cvs)),
         "cpu_max_hz": cpu_max_hz,
         "cpu_capacitance": capacitance,
         "budget": 0.0,
@@ -64,27 +56,23 @@ def absurd(rng: np.random.Generator, cvs: int, l_max: int) -> Fields:
 
 def numbers(rng: np.random.Generator, cvs: int, low: float, high: float) -> Floats:
     """One number per CV from 10^low to 10^high: any, near each other, or all the same."""
-    return one_of(
-        rng,
-        lambda: log_uniform(rng, low, high, cvs),
-        lambda: log_uniform(rng, low, high) * rng.uniform(1, 3, cvs),
-        lambda: log_uniform(rng, low, high) * rng.integers(1, 3, cvs),
-        lambda: np.full(cvs, log_uniform(rng, low, high)),
-    )
+    one = log_uniform(rng, low, high)
+    return one_of(rng, log_uniform(rng, low, high, cvs), one * rng.uniform(1, 3, cvs), one * np.ones(cvs))
 
 
 def budget(rng: np.random.Generator, problem: VeflProblem) -> float:
     """A budget that buys some plan to the last cent, a share of all plans, or anything."""
     column = np.maximum(problem.most, 1) - 1
     costs = problem.cost[np.arange(len(column)), column][problem.most > 0] if len(column) else np.zeros(0)
-    some = float(costs[rng.random(len(costs)) < 0.5].sum())
-    return float(
-        one_of(rng, lambda: some, lambda: costs.sum() * rng.uniform(0, 1.2), lambda: log_uniform(rng, -30, 30))
-    )
+    some = costs[rng.random(len(costs)) < 0.5].sum()
+    return float(one_of(rng, some, costs.sum() * rng.uniform(0, 1.2), log_uniform(rng, -30, 30)))
 
 
 def laws(fields: Fields) -> None:
-    """All methods keep the constraints, and none beats the exact one, which brute force confirms if it can."""
+    """All methods keep the constraints, and none beats the exact one, which brute force confirms if it can.
+
+    With a budget that allows for rounding, a combination of iterations is worth as much as the exact plan.
+    """
     references = fields.pop("references", False)
     values: dict[str, Any] = {name: np.array(v, float) if isinstance(v, list) else v for name, v in fields.items()}
     problem = VeflProblem(**values)
@@ -96,17 +84,12 @@ def laws(fields: Fields) -> None:
         assert plan.objective <= exact.objective * (1 + ROUNDING)
         assert plan.bound >= exact.objective * (1 - ROUNDING)
     if len(problem.cycles) and np.prod(problem.most + 1.0) <= FORCE:
-        by_force(problem, exact)
-
-
-def by_force(problem: VeflProblem, exact: VeflPlan) -> None:
-    """No combination of iterations is worth more than the exact plan; with a budget for rounding, one is worth it."""
-    selecting = replace(problem, everybody=False, max_selected=len(problem.cycles)) if exact.dropped else problem
-    best = max(brute_force(selecting), 0.0)
-    assert best <= exact.objective * (1 + ROUNDING)
-    if best < exact.objective * (1 - ROUNDING):
-        best = brute_force(replace(selecting, budget=selecting.budget * (1 + ROUNDING)))
-        assert best >= exact.objective * (1 - ROUNDING)
+        selecting = replace(problem, everybody=False, max_selected=len(problem.cycles)) if exact.dropped else problem
+        best = max(brute_force(selecting), 0.0)
+        assert best <= exact.objective * (1 + ROUNDING)
+        if best < exact.objective * (1 - ROUNDING):
+            best = brute_force(replace(selecting, budget=selecting.budget * (1 + ROUNDING)))
+            assert best >= exact.objective * (1 - ROUNDING)
 
 
 ATTACK = ProblemAttack("vefl-problems", 100_000, draw, laws)

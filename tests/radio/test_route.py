@@ -55,12 +55,6 @@ def test_a_step_without_vehicles() -> None:
     assert distances[-1] == pytest.approx(3.0 * 49 / SLOTS)
 
 
-def test_only_the_steps_that_are_asked_for_are_kept() -> None:
-    route = driven([{1: float(x)} for x in range(50)], past_slots=2 * SLOTS)
-    assert [step.start_ns for step in route._steps] == [4_600_000_000, 4_700_000_000, 4_800_000_000]
-    assert driven([{1: float(x)} for x in range(50)])._steps[0].start_m.tolist() == [48.0]
-
-
 def test_a_restored_route_goes_on() -> None:
     path = [{1: 0.0}, {1: 2.0}, {1: 1.0}, {1: 5.0}]
     whole, part, cvs = driven(path, 300), driven(path[:3], 300), np.array([1])

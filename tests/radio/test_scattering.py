@@ -139,4 +139,4 @@ def test_paths_of_many_cvs_are_forgotten_and_drawn_again(monkeypatch: pytest.Mon
     monkeypatch.setattr("vefl_sim.radio.scattering._KEPT_NUMBERS", 3 * PATHS * 40)
     fading, cvs = ScatteredFading(propagation(), driving(9, 20.0)), np.arange(9)
     assert np.array_equal(fading.gains(5, 2, cvs), ScatteredFading(propagation(), driving(9, 20.0)).gains(5, 2, cvs))
-    assert len(fading._paths) == 3
+    assert fading._paths.cache_info().currsize == 3

@@ -29,10 +29,6 @@ def test_arguments_outside_the_model_are_an_error(outside: dict[str, float]) -> 
         pathloss_db(100.0, **({"los": True, "carrier_ghz": 3.5} | outside))
 
 
-def test_nearer_than_ten_metres_counts_as_ten() -> None:
-    assert pathloss_db(0.0, los=True, carrier_ghz=3.5) == pathloss_db(10.0, los=True, carrier_ghz=3.5)
-
-
 @pytest.mark.parametrize("d2d_m", [-1.0, 5001.0, np.nan, np.inf])
 def test_distance_outside_the_model_is_an_error(d2d_m: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 5000"):

@@ -237,12 +237,8 @@ class Reduced:
         return replace(choice, taken=choice.taken[self.rows], option=option)
 
 
-@dataclass(frozen=True)
-class CardinalityCase:
-    """A knapsack, usually with exactly n items, and the best choice found for it, with its bound."""
-
-    knapsack: Knapsack
-    choice: Choice
+Case = tuple[Knapsack, Choice]
+"""A knapsack, usually with exactly n items, and the best choice found for it, with its bound."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +247,7 @@ class Search:
 
     choice: Choice
     reduced: Reduced | None = None  # the knapsack whose rows and columns the `cases` use
-    cases: tuple[CardinalityCase, ...] = ()
+    cases: tuple[Case, ...] = ()
 
 
 def search(knapsack: Knapsack, *, fees: bool = True) -> Search:
@@ -271,8 +267,8 @@ def by_count(knapsack: Knapsack, choice: Choice, loss: Losses) -> Search:
     """Improve a choice and its bound by solving each number of items separately."""
     remaining = reduced(knapsack, choice, loss)
     open_cases = cases(remaining.knapsack, remaining.restricted(choice))
-    best = max((case.choice for case in open_cases), key=lambda other: other.value, default=choice)
-    bound = max((case.choice.bound for case in open_cases), default=choice.value)
+    best = max((found for _, found in open_cases), key=lambda other: other.value, default=choice)
+    bound = max((found.bound for _, found in open_cases), default=choice.value)
     if best.value > choice.value:
         choice = remaining.expanded(best).bounded(choice.bound, choice.price)
     choice = choice.bounded(min(max(bound, choice.value), choice.bound), choice.price)
@@ -281,8 +277,8 @@ def by_count(knapsack: Knapsack, choice: Choice, loss: Losses) -> Search:
 
 def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
     """The knapsack without the options whose forced bound, L − loss, does not exceed the value found."""
-    keep = loss.inside <= gap(choice)
-    keep &= knapsack.cost <= knapsack.budget
+    gap = choice.bound - choice.value + ROUNDING_MARGIN * abs(choice.bound)
+    keep = (loss.inside <= gap) & (knapsack.cost <= knapsack.budget)
     rows, columns = np.flatnonzero(keep.any(axis=1)), np.flatnonzero(keep.any(axis=0))
     window = slice(columns[0], columns[-1] + 1)
     cost = np.where(keep, knapsack.cost, np.inf)[rows, window]
@@ -290,19 +286,13 @@ def reduced(knapsack: Knapsack, choice: Choice, loss: Losses) -> Reduced:
     return Reduced(knapsack, rows, int(columns[0]), smaller)
 
 
-def gap(choice: Choice) -> float:
-    """Bound − value, plus a margin for rounding."""
-    return choice.bound - choice.value + ROUNDING_MARGIN * abs(choice.bound)
-
-
-def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
+def cases(knapsack: Knapsack, choice: Choice) -> list[Case]:
     """The cases, one per number of items, that could beat the choice, in descending order of their bounds."""
     profit = -np.sort(-profits(knapsack, choice.price).max(axis=1))
     bounds = choice.price * knapsack.budget + np.cumsum(profit[: knapsack.most_items])  # L_n(λ)
     # If only one L_n reaches the bound, λ is the best price for that number of items, too.
     unmixed = np.count_nonzero(bounds >= choice.bound - ROUNDING_MARGIN * choice.bound) == 1
-    open_cases: list[CardinalityCase] = []
-    floor = choice.value
+    open_cases, floor = list[Case](), choice.value
     for index in np.argsort(-bounds, kind="stable"):
         if bounds[index] <= floor:
             break
@@ -311,7 +301,7 @@ def cases(knapsack: Knapsack, choice: Choice) -> list[CardinalityCase]:
         if best is not None:  # a choice can be worth more than `floor`
             if best is not choice and not best.proved:
                 best = exchange(fixed_count, best, losses(fixed_count, best.price))
-            open_cases.append(CardinalityCase(fixed_count, best))
+            open_cases.append((fixed_count, best))
             floor = max(floor, best.value)
     return open_cases
 
@@ -331,18 +321,18 @@ def exact(knapsack: Knapsack, searched: Search) -> Choice:
     best, bound, remaining, open_cases = searched.choice, searched.choice.value, searched.reduced, searched.cases
     if remaining is None:
         remaining = reduced(knapsack, best, losses(knapsack, best.price))
-        open_cases = (CardinalityCase(remaining.knapsack, remaining.restricted(best)),)
-    for case in open_cases:
-        if case.choice.bound > best.value:
-            better, proved = solve_case(case, best.value)
+        open_cases = ((remaining.knapsack, remaining.restricted(best)),)
+    for fixed_count, found in open_cases:
+        if found.bound > best.value:
+            better, proved = solve_case(fixed_count, found, best.value)
             if better is not None and better.value > best.value:
                 best = replace(remaining.expanded(better), price=best.price)
             if not proved:
-                bound = max(bound, case.choice.bound)
+                bound = max(bound, found.bound)
     return replace(best, bound=max(bound, best.value))
 
 
-def solve_case(case: CardinalityCase, least: float) -> tuple[Choice | None, bool]:
+def solve_case(knapsack: Knapsack, found: Choice, least: float) -> tuple[Choice | None, bool]:
     """The best choice of a case if it is worth more than `least`, and whether that is proved.
 
     Maximises Σ value·x over binary x with HiGHS: one option per item, n items, within the budget. Only pairs of item
@@ -353,12 +343,11 @@ def solve_case(case: CardinalityCase, least: float) -> tuple[Choice | None, bool
     from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
     from scipy.sparse import csr_array
 
-    knapsack, bound, loss = case.knapsack, case.choice.bound, losses(case.knapsack, case.choice.price)
-    slack = bound - least + ROUNDING_MARGIN * bound
+    loss, most = losses(knapsack, found.price), knapsack.most_items
+    slack = found.bound - least + ROUNDING_MARGIN * found.bound
     item, column = np.nonzero((loss.inside <= slack) & (knapsack.cost <= knapsack.budget))
     value, cost, items, count = knapsack.value[item, column], knapsack.cost[item, column], len(loss.outside), len(item)
     pick = csr_array((np.ones(count), (item, np.arange(count))), shape=(items, count))
-    most = knapsack.most_items
     limits = [
         LinearConstraint(pick, (loss.outside > slack).astype(np.float64), 1),
         LinearConstraint(np.ones((1, count)), most if knapsack.exactly else 0, most),

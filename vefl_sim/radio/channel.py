@@ -219,6 +219,8 @@ class DelayedCsi:
     _history: list[_Measured] = field(default_factory=list)  # in the order of time
 
     def __post_init__(self) -> None:
+        self.mean_snr_per_watt, self.fading_gains = self.channel.mean_snr_per_watt, self.channel.fading_gains
+        self.worst_case_rate_bps = self.channel.worst_case_rate_bps
         if isinstance(self.channel, Stateful):  # else a resumed run repeats all scenes
             self.state, self.restore = self._state, self._restore
 
@@ -246,18 +248,6 @@ class DelayedCsi:
         """Pass the next scene on to a channel that follows CVs between scenes."""
         if approach := getattr(self.channel, "approach", None):
             approach(scene)
-
-    def mean_snr_per_watt(self, cvs: NDArray[np.int64]) -> Floats:
-        """SNR per watt of the channel now."""
-        return self.channel.mean_snr_per_watt(cvs)
-
-    def fading_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
-        """Gains of the channel in these slots."""
-        return self.channel.fading_gains(slot, slots, cvs)
-
-    def worst_case_rate_bps(self, cvs: NDArray[np.int64]) -> Floats:
-        """Worst-case rates, as the channel states them."""
-        return self.channel.worst_case_rate_bps(cvs)
 
     def known_gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """SNR per watt of each slot, CV and pRB with which the gNB decides: that of `delay_slots` before, with margin.

@@ -91,7 +91,7 @@ class RayleighFading:
         # By inversion, not the ziggurat method, so that each gain needs a fixed number of draws.
         draws = self._uniforms(cv, block, self._shape)
         np.log1p(np.negative(draws, out=draws), out=draws)
-        gains: Floats = -_sum_of_last(draws)
+        gains: Floats = -draws.sum(axis=-1)
         return gains
 
     def _uniforms(self, cv: int, block: int, shape: tuple[int, ...]) -> Floats:
@@ -143,14 +143,3 @@ class SelectiveRayleighFading:
     def law(self, *, sight: bool = False) -> GainLaw:
         """Gamma(N, 1), correlated by the delay spread of a CV with or without line of sight."""
         return self._kinds[sight].law()
-
-
-def _sum_of_last(values: Floats) -> Floats:
-    """values.sum(axis=-1), bit for bit: NumPy adds fewer than eight terms one by one, but for each sum by itself."""
-    if values.shape[-1] >= 8:
-        result: Floats = values.sum(axis=-1)
-        return result
-    result = values[..., 0].copy()
-    for place in range(1, values.shape[-1]):
-        result += values[..., place]
-    return result

@@ -8,6 +8,7 @@ line of sight. Angles, delays and phases belong to the CV: they are drawn by a c
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from vefl_sim.radio.worst_prb import GainLaw
 
 PATHS = 32  # J₀ is then met by the mean over CVs at any distance
 _FIRST_ZERO = 2.404825557695773  # of J₀, which falls up to there and stays above −0.41 beyond
-_KEPT_NUMBERS = 8_000_000  # of the paths of CVs in memory, or more if as many are in use
+_KEPT_NUMBERS = 8_000_000  # of the paths of CVs in memory
 
 
 class Paths(NamedTuple):
@@ -75,7 +76,8 @@ class ScatteredFading:
     def __init__(self, propagation: Propagation, route: Route, known_m: float = 0.0) -> None:
         """`known_m`: distance that a CV drives at most from a measurement to its slot, for the law that plans use."""
         self._propagation, self._route, self._known_m = propagation, route, known_m
-        self._paths: dict[tuple[int, bool], Paths] = {}
+        most = _KEPT_NUMBERS // (PATHS * propagation.antennas * propagation.prbs)
+        self._paths = lru_cache(max(2, most))(propagation.paths)
 
     def gains(self, slot: int, slots: int, cvs: NDArray[np.int64]) -> Floats:
         """Gains at the positions of the CVs in these slots; shape (slots, CVs, pRBs)."""
@@ -85,10 +87,10 @@ class ScatteredFading:
         sights = self._route.sight(slot, slots, cvs) if self._propagation.depends_on_sight else None
         for column, cv in enumerate(cvs.tolist()):
             if sights is None or not sights[:, column].all():
-                combine(driven_m[column], self._paths_of(cv, False), antennas, own)
+                combine(driven_m[column], self._paths(cv, sight=False), antennas, own)
                 gains[:, column] = own
             if sights is not None and sights[:, column].any():
-                combine(driven_m[column], self._paths_of(cv, True), antennas, own)
+                combine(driven_m[column], self._paths(cv, sight=True), antennas, own)
                 gains[sights[:, column], column] = own[sights[:, column]]
         return gains
 
@@ -101,17 +103,6 @@ class ScatteredFading:
         wavelengths = min(self._known_m / own.wavelength_m, _FIRST_ZERO / (2 * np.pi))
         correlation = bessel_j0(2 * np.pi * wavelengths)
         return GainLaw(own.prbs, own.antennas, k_factor, profile, rms_s or 0.0, correlation, wavelengths)
-
-    def _paths_of(self, cv: int, sight: bool) -> Paths:
-        """The paths of a CV, from memory if they are there."""
-        kept = self._paths.pop((cv, sight), None)
-        if kept is None:
-            kept = self._propagation.paths(cv, sight=sight)
-            most = max(2, _KEPT_NUMBERS // kept.real.size)
-            while len(self._paths) >= most:
-                del self._paths[next(iter(self._paths))]  # the one that was not used for the longest time
-        self._paths[cv, sight] = kept
-        return kept
 
 
 def bessel_j0(x: float) -> float:

@@ -18,10 +18,11 @@ arrives among several grants:
 
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import product
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats, Ints
+from vefl_sim.core.arrays import Floats
 from vefl_sim.radio.delay_profile import Complex, DelayProfile
 
 NODES = 64  # of a distribution: mean rates are exact to 2e-5 relative at N = 4, 2e-4 at N = 1
@@ -130,17 +131,13 @@ def arriving_share(law: GainLaw, margin: float, snr: Floats, full_prbs: Floats |
     if full_prbs is None:
         return _interpolated(law, margin, snr, None)
     octave = np.log2(np.clip(full_prbs, 1, law.prbs))
-    fewer, more = (_of_octaves(law, margin, snr, edge.astype(int)) for edge in (np.floor(octave), np.ceil(octave)))
-    between: Floats = fewer + (more - fewer) * (octave - np.floor(octave))
+    edges = np.stack([np.floor(octave), np.ceil(octave)])
+    shares = np.empty(edges.shape)
+    for row, number in product((0, 1), np.unique(edges)):
+        same = edges[row] == number
+        shares[row, same] = _interpolated(law, margin, snr[same], 2 ** int(number))
+    between: Floats = shares[0] + (shares[1] - shares[0]) * (octave - edges[0])
     return between
-
-
-def _of_octaves(law: GainLaw, margin: float, snr: Floats, octaves: Ints) -> Floats:
-    """The shares of CVs that can send on 2^octave pRBs with the given power."""
-    shares = np.empty(len(snr))
-    for octave in np.unique(octaves):
-        shares[octaves == octave] = _interpolated(law, margin, snr[octaves == octave], 2 ** int(octave))
-    return shares
 
 
 def _interpolated(law: GainLaw, margin: float, snr: Floats, full_prbs: int | None) -> Floats:

@@ -1,4 +1,4 @@
-"""Random problems of one slot in the units of the kernels, optimal allocations, and a check of the constraints."""
+"""Random problems of one slot in the units of the kernels, and optimal allocations."""
 
 from itertools import product
 
@@ -53,18 +53,3 @@ def exact(scaled: SlotProblem) -> tuple[float, float]:
     owner = np.zeros(scaled.gain.shape[1], np.int64)
     best_sets(scaled, None, True, owner)
     return evaluated(scaled, owner)
-
-
-def check_constraints(scaled: SlotProblem, allocation: Allocation) -> None:
-    """Check C7, C11 and C12, and that the rates follow from the powers and do not exceed the cap."""
-    cvs, prbs = scaled.gain.shape
-    owner, watts, rate = allocation
-    assert owner.shape == watts.shape == (prbs,)
-    assert owner.min() >= 0
-    assert owner.max() < cvs
-    assert np.all(watts >= 0)
-    spent = np.bincount(owner, watts, cvs)
-    carried = np.bincount(owner, np.log1p(scaled.gain[owner, np.arange(prbs)] * watts), cvs)
-    assert np.all(spent <= scaled.power * (1 + 1e-9))
-    assert np.all(rate <= scaled.cap * (1 + 1e-9))
-    np.testing.assert_allclose(carried, rate, rtol=1e-7, atol=1e-9)

@@ -94,9 +94,3 @@ def test_a_floor_out_of_reach_does_not_cost_the_others_theirs(out_of_reach: int)
     problem = replace(problem, prb_power_w=problem.max_power_w)
     _, rate = rates(problem, tuple(solve(problem).owner.tolist()))
     assert (rate >= problem.floor_bps).tolist() == [v != out_of_reach for v in range(5)]
-
-
-def test_prbs_that_do_not_pay_are_left_unused() -> None:
-    problem = replace(with_powers(2, 4, 1), floor_bps=np.zeros(2), efficiency=1e15)
-    assert solve(problem).owner.tolist() == [-1] * 4
-    assert solve(problem).objective == 0.0

@@ -1,10 +1,8 @@
-"""The exact VEFL planner: against brute force, monotone in its limits, and within the budget despite HiGHS."""
+"""The exact VEFL planner: against brute force, and within the budget despite HiGHS."""
 
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.optimize.vefl.vefl_problems import brute_force, check_constraints, random_problem
 from vefl_sim.optimize.knapsack import Knapsack, exact, search
@@ -33,19 +31,6 @@ def test_exact_equals_brute_force(seed: int) -> None:
     assert plan.objective <= quick.bound * (1 + 1e-9)
 
 
-@given(st.integers(0, 1000), st.booleans())
-@settings(max_examples=10)
-def test_a_larger_budget_selection_or_l_max_never_hurts(seed: int, everybody: bool) -> None:
-    base = {"cvs": 12, "l_max": 15, "budget": 90.0, "max_selected": 4, "everybody": everybody}
-    for key, more in (("budget", 120.0), ("max_selected", 6), ("l_max", 20)):
-        less, greater = (
-            solve(random_problem(seed, **base), "exact"),
-            solve(random_problem(seed, **base | {key: more}), "exact"),
-        )
-        if less.dropped == greater.dropped:
-            assert less.objective <= greater.objective + 1e-9
-
-
 @pytest.mark.parametrize("excess", [1e-6, 1e-8, 1e-10])
 def test_a_tiny_excess_over_the_budget_is_refused(excess: float) -> None:
     """Two items at (1 + excess)/2 each do not fit together, although HiGHS may accept them."""
@@ -55,23 +40,6 @@ def test_a_tiny_excess_over_the_budget_is_refused(excess: float) -> None:
     assert choice.cost <= 1.0
     assert choice.value == pytest.approx(18.0)
     assert choice.proved
-
-
-def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a solver that allows 3 % more than the budget, the plans are the same."""
-    problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
-    expected = [solve(problem, "exact").objective for problem in problems]
-    constraint_counts, original = [], scipy.optimize.milp
-
-    def lax_milp(*args, constraints, **kwargs):
-        constraint_counts.append(len(constraints))
-        money = constraints[2]
-        laxer = scipy.optimize.LinearConstraint(money.A, money.lb, money.ub * 1.03)
-        return original(*args, constraints=[*constraints[:2], laxer, *constraints[3:]], **kwargs)
-
-    monkeypatch.setattr(scipy.optimize, "milp", lax_milp)
-    assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
-    assert max(constraint_counts) > 3
 
 
 def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:

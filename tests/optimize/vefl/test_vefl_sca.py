@@ -7,7 +7,7 @@ import pytest
 
 from tests.optimize.vefl.vefl_problems import check_constraints, random_problem, realistic_problem, worked_example
 from vefl_sim.optimize.vefl.problem import REFERENCES, solve
-from vefl_sim.optimize.vefl.sca import LinearProgram, shrunk, spend_rest
+from vefl_sim.optimize.vefl.sca import LinearProgram
 
 pytest.importorskip("cvxpy")
 
@@ -42,18 +42,3 @@ def test_a_step_that_fails_is_not_an_error(method: str, monkeypatch: pytest.Monk
     assert plan.status == "nobody_found"
     assert plan.bound == pytest.approx(31.0)
     assert solve(replace(worked_example(), everybody=True), method).iterations.tolist() == [1, 1]
-
-
-def test_shrinking_removes_the_least_value_per_cost() -> None:
-    problem = replace(worked_example(), budget=30.0)
-    assert shrunk(problem, problem.most).tolist() == [50, 0, 0]  # CV 1 has a value of 6/27 per cost, CV 0 more
-    all_cvs = shrunk(replace(problem, everybody=True), problem.most)
-    assert float(problem.cost[[0, 1], all_cvs[:2] - 1].sum()) <= 30.0
-    assert problem.weight @ all_cvs >= 0.98 * 26.4
-
-
-def test_spending_the_rest_adds_the_most_value_per_cost() -> None:
-    problem = replace(worked_example(), budget=30.0)
-    assert spend_rest(problem, np.array([48, 7, 0])).tolist() == [48, 8, 0]  # 29.936 of 30; CV 2 stays out
-    assert spend_rest(problem, np.array([50, 0, 0])).tolist() == [50, 0, 0]  # l_max, and no CV is added
-    assert spend_rest(replace(problem, budget=1000.0), np.array([1, 1, 0])).tolist() == [50, 20, 0]

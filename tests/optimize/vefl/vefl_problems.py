@@ -1,7 +1,5 @@
 """Random rounds, the best plan by brute force, and a check of the constraints; also for benchmarks/bench_vefl.py."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 
@@ -79,14 +77,6 @@ def _sojourn_s(rng: np.random.Generator, cvs: int) -> np.ndarray:
     x, y = np.abs(radius * np.cos(angle)), np.abs(radius * np.sin(angle))
     along = np.minimum(np.sqrt(RADIUS_M**2 - y**2) - x, np.sqrt(RADIUS_M**2 - x**2) - y)
     return along / SPEED_MPS
-
-
-def without_cvs() -> VeflProblem:
-    problem = worked_example()
-    values = {field.name: getattr(problem, field.name) for field in fields(problem)}
-    return VeflProblem(
-        **{name: value[:0] if isinstance(value, np.ndarray) else value for name, value in values.items()}
-    )
 
 
 def brute_force(problem: VeflProblem) -> float:

@@ -161,7 +161,12 @@ def slot_problem(config, share, rows, demand, efficiency, arrays):
         arrays.weight[row] = (config.tradeoff + slot_s * bits) / largest
         arrays.cap[row] = bits / slot_s / config.nats_hz
         arrays.floor[row] = bits / config.slot_s / config.nats_hz / demand.slots[row]
-    price = config.tradeoff / largest * efficiency / config.nats_hz
+    return first_rows(arrays, rows, config.tradeoff / largest * efficiency / config.nats_hz)
+
+
+@kernel
+def first_rows(arrays, rows, price):
+    """The problem of the first rows of the arrays at this price."""
     return SlotProblem(
         arrays.gain[:rows], arrays.weight[:rows], price, arrays.power[:rows], arrays.floor[:rows], arrays.cap[:rows],
         arrays.mean[:rows],

@@ -55,13 +55,6 @@ class Prices(NamedTuple):
     level: Floats  # x, where p = w/(x + 1/g_b)
 
 
-class Slopes(NamedTuple):
-    """State of the descent: the last slopes in ln w and ln L and the step lengths, shape (2, V)."""
-
-    slope: Floats
-    step: Floats
-
-
 class Bids(NamedTuple):
     """The worth of the pRBs and the demands that follow from it."""
 
@@ -175,8 +168,12 @@ def next_level(x, inverse, power, step):
 
 
 @kernel
-def move(problem, gains, bids, prices, slopes):
-    """Move w and x of every CV one step down their slopes."""
+def move(problem, gains, bids, prices, slopes, steps):
+    """Move w and x of every CV one step down their slopes.
+
+    Filled, with a row for ln w and one for ln L, shape (2, V): the slopes, and the step lengths that follow from their
+    changes of sign.
+    """
     for v in range(len(prices.weight)):
         w, x, nominal = prices.weight[v], prices.level[v], problem.weight[v]
         slack = problem.power[v] - bids.spent[v]
@@ -184,13 +181,13 @@ def move(problem, gains, bids, prices, slopes):
         rate = bids.rate[v] + (0.0 if pinned else slack * power_price(gains, prices, v) / w)
         slope = slope_of_weight(rate - problem.floor[v], rate - problem.cap[v], w, nominal), -slack
         for which in range(2):
-            slopes.step[which, v] = next_step(slope[which], slopes.slope[which, v], slopes.step[which, v])
-            slopes.slope[which, v] = slope[which]
-        next_w = w * np.exp(-np.sign(slope[0]) * slopes.step[0, v])
+            steps[which, v] = next_step(slope[which], slopes[which, v], steps[which, v])
+            slopes[which, v] = slope[which]
+        next_w = w * np.exp(-np.sign(slope[0]) * steps[0, v])
         if (next_w - nominal) * (w - nominal) < 0:
             next_w = nominal
         prices.weight[v] = min(max(next_w, 1e-6 * nominal), 1e6 * nominal)
-        level = next_level(x, 1 / gains.best[v], problem.power[v], -np.sign(slope[1]) * slopes.step[1, v])
+        level = next_level(x, 1 / gains.best[v], problem.power[v], -np.sign(slope[1]) * steps[1, v])
         prices.level[v] = min(level, highest_level(problem, gains, prices.weight[v], v))
 
 
@@ -220,7 +217,7 @@ def bounded(problem, gains):
 
 @kernel
 def least_bound(problem, gains):
-    """Minimise D of a problem that is `bounded`; returns (D, the prices of the least D found).
+    """Minimise D of a problem that is `bounded`; returns (D, the best prices, the bids at these).
 
     Each step moves ln w and ln L of every CV by the sign of their own slopes, so units and scales do not matter. CVs
     that outbid each other in turn would drive all prices up, hence the return to the best prices.
@@ -232,7 +229,7 @@ def least_bound(problem, gains):
         prices.level[v] = min(first, highest_level(problem, gains, prices.weight[v], v))
     best.weight[:], best.level[:] = prices.weight, prices.level  # which stay if D is never finite
     bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
-    slopes = Slopes(np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP))
+    slopes, steps = np.zeros((2, cvs)), np.full((2, cvs), FIRST_STEP)
     near, share = np.empty(cvs * prbs, np.int64), np.empty(cvs * prbs)
     limit = STEPS if cvs * prbs <= LARGE_SIZE else FEWER_STEPS
     bound, stalled, restart_step = np.inf, 0, FIRST_STEP
@@ -246,14 +243,15 @@ def least_bound(problem, gains):
         elif total > bound + DIVERGED * abs(bound):
             prices.weight[:], prices.level[:] = best.weight, best.level
             restart_step *= 0.5
-            slopes.step[:], slopes.slope[:] = restart_step, 0.0
+            steps[:], slopes[:] = restart_step, 0.0
             prb_total = fill_worths(gains, prices, bids)
         if stalled > PATIENCE:
             break
         softness = FIRST_SOFTNESS * (SOFTNESS / FIRST_SOFTNESS) ** min(1.0, 3 * step / limit) * prb_total / prbs
         fill_demands(gains, prices, softness + 1e-300, bids, near, share)
-        move(problem, gains, bids, prices, slopes)
-    return bound, best
+        move(problem, gains, bids, prices, slopes, steps)
+    fill_worths(gains, best, bids)
+    return bound, best, bids
 
 
 SIZES = 6  # sets of 1 … SIZES pRBs, and larger ones
@@ -316,12 +314,11 @@ def _lower(problem, gains, bids, v, weight, x, top, most):
     Returns the terms of the relaxed constraints, infinite if this weight and this level prove nothing.
     """
     extra, price = problem.weight[v] - weight, weight * gains.best[v] / (1 + gains.best[v] * x)
-    distances, ratios, sizes = gains.distance[v], gains.log_ratio[v], len(top)
-    at_best = np.log1p(gains.best[v] * max(x, 0.0))
+    worth, sizes = np.empty(len(bids.best)), len(top)
+    fill_worth(gains, v, weight, x, worth)
     top[:], beyond = -np.inf, 0.0
-    for prb in range(len(distances)):
-        worth = weight * (at_best - ratios[prb]) - price * (x - distances[prb]) if x > distances[prb] else 0.0
-        net = worth - bids.best[prb]
+    for prb in range(len(worth)):
+        net = worth[prb] - bids.best[prb]
         if not np.isfinite(net):
             return np.inf
         if net > top[sizes - 1]:

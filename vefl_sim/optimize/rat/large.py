@@ -20,7 +20,6 @@ from vefl_sim.optimize.rat.dual import (
     bound_by_sizes,
     bounded,
     fill_worth,
-    fill_worths,
     least_bound,
     relative_gains,
 )
@@ -356,15 +355,12 @@ def large(problem, allocation):
 @kernel
 def survey(problem):
     """Find the prices of the least bound, and what they tell of the slot."""
-    cvs, prbs = problem.gain.shape
     gains = relative_gains(problem.gain)
     looser = bounded(problem, gains)
-    prices_bound, prices = least_bound(looser, gains)
-    bids = Bids(np.empty((cvs, prbs)), np.empty(prbs), np.empty(cvs), np.empty(cvs))
-    fill_worths(gains, prices, bids)
+    prices_bound, prices, bids = least_bound(looser, gains)
     bound = min(prices_bound, bound_by_sizes(looser, gains, prices, bids))
-    inverse, demand = 1 / np.maximum(problem.gain, NOTHING), np.empty((cvs, 6))
-    for v in range(cvs):
+    inverse, demand = 1 / np.maximum(problem.gain, NOTHING), np.empty((len(problem.gain), 6))
+    for v in range(len(demand)):
         demand[v] = demand_of(problem, v)
     scale = problem.floor.sum() + 1e-300, abs(prices_bound) + 1e-300
     return Survey(Ground(problem.gain, inverse, demand, scale), gains, prices, bids, prices_bound, bound)

@@ -42,15 +42,14 @@ class RatProblem:
 
     def __post_init__(self) -> None:
         cvs, prbs = self.snr_per_watt.shape
-        for name in ("max_power_w", "bits_left", "floor_bps", "mean_bps"):
-            if getattr(self, name).shape != (cvs,):
+        for name in ("max_power_w", "bits_left", "floor_bps", "mean_bps", "prb_power_w"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (cvs,):
                 raise ValueError(f"{name} must have one entry per CV")
         if not cvs or not prbs or cvs > prbs:
             raise ValueError(f"between 1 and {prbs} CVs can share {prbs} pRBs, not {cvs}")
         if not (self.slot_s > 0 and self.bandwidth_hz > 0):
             raise ValueError("slot_s and bandwidth_hz must be positive")
-        if self.prb_power_w is not None and self.prb_power_w.shape != (cvs,):
-            raise ValueError("prb_power_w must have one entry per CV")
         for name, value in vars(self).items():
             if value is not None and not np.all((np.asarray(value) >= 0) & np.isfinite(value)):
                 raise ValueError(f"{name} must be finite and not negative")

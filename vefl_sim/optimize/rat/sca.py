@@ -6,14 +6,11 @@ P_max, U in units of W′·mean a, and ln(1 + cx) is written ln c + ln(1/c + x).
 is P itself: P̃ ≤ I·P_max implies all that its constraints require of the other variables.
 """
 
-import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vefl_sim.core.arrays import Floats
-from vefl_sim.optimize import cvxpy
+from vefl_sim.optimize import cvxpy, is_solved
 from vefl_sim.optimize.rat.allocate import misses_a_floor
 from vefl_sim.optimize.rat.large import powers
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem, SlotProblem, new_allocation
@@ -23,30 +20,11 @@ FIRST_PENALTY = 0.0  # ϑ₀; ϑ = ϑ₀ + j in iteration j
 LEAST_SNR = 1e-6  # SNR c of P_max on one pRB: below it, 1/c is too large for a solver and the rate is negligible
 
 
-@dataclass(frozen=True)
-class Relaxation:
-    """The convex problem of one iteration. Only `tilt` = ϑ(1 − 2I_j) changes, so CVXPY compiles it once."""
-
-    problem: Any
-    share: Any  # I, shape (V, Z)
-    tilt: Any
-
-    def solve(self, penalty: float, share: Floats) -> Floats | None:
-        """I, solved with the penalty linearised at `share`; None if the solver fails or the floors are infeasible."""
-        cp = cvxpy()
-        self.tilt.value = penalty * (1 - 2 * share)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.problem.solve(solver=cp.CLARABEL)
-        except cp.SolverError:
-            return None
-        solved = self.problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
-        return np.asarray(self.share.value) if solved else None
-
-
-def relax(scaled: SlotProblem, *, perspective: bool) -> Relaxation:
+def relax(scaled: SlotProblem, *, perspective: bool) -> tuple[Any, Any, Any]:
     """Minimise Ũ/mean(a) + ΣΣ tilt·I subject to C7, P̃ ≤ I·P_max, C11, C12, floors and caps.
+
+    Returns the convex problem, its variable I, and the parameter tilt = ϑ(1 − 2I_j), with the penalty linearised at the
+    last I. Nothing else changes from one iteration to the next, so CVXPY compiles it once.
 
     The rate is a variable, floor ≤ r ≤ min(cap, Σ ln(1 + cx)), which keeps the cap convex. The paper's rate ignores I,
     so CVs that share a pRB all have the whole of it; with `perspective` it is I·ln(1 + cx/I), which is time sharing.
@@ -71,7 +49,7 @@ def relax(scaled: SlotProblem, *, perspective: bool) -> Relaxation:
         rate >= scaled.floor,
         rate <= scaled.cap,
     ]
-    return Relaxation(cp.Problem(cp.Minimize(loss), limits), share, tilt)
+    return cp.Problem(cp.Minimize(loss), limits), share, tilt
 
 
 def algorithm4(problem: RatProblem, *, perspective: bool = False, iterations: int = 10) -> RatAllocation:
@@ -80,12 +58,13 @@ def algorithm4(problem: RatProblem, *, perspective: bool = False, iterations: in
     If an iteration cannot be solved, the last I counts; if none can be solved, the pRBs are shared equally.
     """
     scaled, (cvs, prbs) = problem.scaled, problem.snr_per_watt.shape
-    relaxation = relax(scaled, perspective=perspective)
+    relaxed, share, tilt = relax(scaled, perspective=perspective)
     last, at = None, np.full((cvs, prbs), 1 / cvs)
     for iteration in range(1, iterations + 1):
-        next_share = relaxation.solve(FIRST_PENALTY + iteration, at)
-        if next_share is None:
+        tilt.value = (FIRST_PENALTY + iteration) * (1 - 2 * at)
+        if not is_solved(relaxed, solver="CLARABEL"):
             break
+        next_share = np.asarray(share.value)
         change, last, at = float(np.abs(next_share - at).max()), next_share, next_share
         if change < PRECISION and iteration > 1:  # at the start, with I = 1/V everywhere, the penalty has no slope
             break

@@ -8,9 +8,9 @@ import numpy as np
 from vefl_sim.core.kernel import dot, total
 from vefl_sim.core.kernel import float_kernel as kernel
 from vefl_sim.optimize.rat.allocate import AllocationStatus
-from vefl_sim.optimize.rat.burst import apply_grants, efficiency_of, fill_demand, schedule, slot_problem
+from vefl_sim.optimize.rat.burst import apply_grants, efficiency_of, fill_demand, first_rows, schedule, slot_problem
 from vefl_sim.optimize.rat.burst_state import Grants
-from vefl_sim.optimize.rat.problem import SlotProblem, Solution
+from vefl_sim.optimize.rat.problem import Solution
 from vefl_sim.optimize.rat.water import demand_of, water_fill
 
 
@@ -44,10 +44,7 @@ def send_in_slot(config, slot, rows, price, order, arrays, owner, shares, watts,
     water-filled; or the share of P_max/n with which the owner of n pRBs sends on each of them.
     """
     rates = np.zeros(rows)
-    problem = SlotProblem(
-        arrays.gain[:rows], arrays.weight[:rows], price, arrays.power[:rows], arrays.floor[:rows], arrays.cap[:rows],
-        arrays.mean[:rows],
-    )  # fmt: skip
+    problem = first_rows(arrays, rows, price)
     watts[:] = 0.0
     for row in range(rows):
         own = np.flatnonzero(owner == row)
@@ -62,9 +59,7 @@ def send_in_slot(config, slot, rows, price, order, arrays, owner, shares, watts,
     solution = Solution(objective, np.nan, AllocationStatus.POLICY)
     rate_bps = rates * config.nats_hz
     log = state.log
-    log.bits[slot.row, :] = 0.0
-    log.power_w[slot.row, :] = 0.0
-    log.rate_bps[slot.row, :] = 0.0
+    log.bits[slot.row, :], log.power_w[slot.row, :], log.rate_bps[slot.row, :] = 0.0, 0.0, 0.0
     grants = Grants(order[:rows], problem.gain, owner, watts, rate_bps, objective, solution)
     apply_grants(config, slot, grants, state, None)
     for v in range(len(state.queues)):

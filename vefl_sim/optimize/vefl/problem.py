@@ -165,14 +165,10 @@ def _knapsack(problem: VeflProblem) -> Knapsack:
 
 def _iterations(problem: VeflProblem, choice: Choice, method: str) -> Ints:
     """l of every CV, 0 for CVs that are not selected."""
-    if method == "sca":
-        from vefl_sim.optimize.vefl.sca import algorithm2
+    if method in REFERENCES:
+        from vefl_sim.optimize.vefl.sca import algorithm2, printed
 
-        return algorithm2(problem)
-    if method == "sca-printed":
-        from vefl_sim.optimize.vefl.sca import printed
-
-        return printed(problem)
+        return algorithm2(problem) if method == "sca" else printed(problem)
     if_not_taken = problem.least if problem.everybody else 0
     return np.where(choice.taken, problem.iterations[choice.option], if_not_taken)
 

@@ -30,7 +30,6 @@ penalty and precision are those of the repaired form; η is in GHz inside the LP
 the iterations that fit its time at the frequency found, and the plan is shrunk to the budget.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
-from vefl_sim.optimize import cvxpy
+from vefl_sim.optimize import cvxpy, is_solved
 from vefl_sim.optimize.vefl.problem import VeflProblem
 
 
@@ -131,27 +130,16 @@ class Iterate:
         return max(float(np.abs(new - old).max() / max(np.abs(old).max(), 1e-9)) for new, old in pairs)
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """Coefficients of the linearised constraints, which change from step to step.
-
-    upper_l·l̃ ≤ upper_s·s + upper_η·η + upper for time and energy, shape (2, CVs);
-    l̃ ≥ lower; spent_l·l̃ + spent_s·s + spent_η·η ≤ budget.
-    """
-
-    upper_l: Floats
-    upper_s: Floats
-    upper_cpu: Floats
-    upper: Floats
-    lower: Floats
-    spent_l: Floats
-    spent_s: Floats
-    spent_cpu: Floats
-    budget: Floats
+Coefficients = dict[str, Floats]
+"""Coefficients of the linearised constraints, which change from step to step, by their names in `LinearProgram`."""
 
 
 class LinearProgram:
-    """The LP of a step; CVXPY compiles it once, and every step sets its coefficients."""
+    """The LP of a step; CVXPY compiles it once, and every step sets its coefficients.
+
+    upper_l·l̃ ≤ upper_s·s + upper_cpu·η + upper for time and energy, shape (2, CVs);
+    l̃ ≥ lower; spent_l·l̃ + spent_s·s + spent_cpu·η ≤ budget.
+    """
 
     def __init__(self, problem: VeflProblem, least: Floats, least_cpu_hz: Floats, *, most: int | None) -> None:
         """Set up the constraints of every step: l̃ ≥ least·s, η ≥ least_cpu_hz, Σ s ≤ most (C1), and the others."""
@@ -159,9 +147,9 @@ class LinearProgram:
         cvs = len(problem.cycles)
         self.variables = share, iterations, cpu = [cp.Variable(cvs) for _ in range(3)]
         self.tilt = cp.Parameter(cvs)
-        shapes = {"budget": (), "upper_l": (2, cvs), "upper_s": (2, cvs), "upper_cpu": (2, cvs), "upper": (2, cvs)}
-        names = Coefficients.__dataclass_fields__
-        self.parameters = p = {name: cp.Parameter(shapes.get(name, (cvs,))) for name in names}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("upper_l", "upper_s", "upper_cpu", "upper"), (2, cvs))
+        shapes |= dict.fromkeys(("lower", "spent_l", "spent_s", "spent_cpu"), (cvs,)) | {"budget": ()}
+        self.parameters = p = {name: cp.Parameter(shape) for name, shape in shapes.items()}
         limits = [
             share >= (1 if problem.everybody else 0),
             share <= 1,
@@ -181,17 +169,10 @@ class LinearProgram:
 
     def step(self, linear: Coefficients, tilt: Floats) -> Iterate | None:
         """Solve one step; None if the solver fails or the LP is infeasible or unbounded."""
-        cp = cvxpy()
         self.tilt.value = tilt
         for name, parameter in self.parameters.items():
-            parameter.value = getattr(linear, name)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.programme.solve(solver=cp.SCIPY, scipy_options={"method": "highs"})
-        except (cp.SolverError, ValueError):
-            return None
-        if self.programme.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            parameter.value = linear[name]
+        if not is_solved(self.programme, solver="SCIPY", scipy_options={"method": "highs"}):
             return None
         return Iterate(*(np.asarray(variable.value, np.float64) for variable in self.variables))
 
@@ -245,17 +226,17 @@ def linearised(problem: VeflProblem, at: Iterate) -> Coefficients:
     by_cpu = 2 * each_j * ratio  # ∂(l̃·E(η))/∂η
     in_time = problem.time_s * at.cpu_ghz * GHZ / problem.cycles
     in_energy = (problem.energy_budget_j - problem.tx_energy_j) / each_j
-    return Coefficients(
-        upper_l=np.ones((2, len(ratio))),
-        upper_s=np.stack([in_time, in_energy]),
-        upper_cpu=np.stack([ratio, -2 * ratio]),
-        upper=np.stack([-at.iterations, 2 * at.iterations]),
-        lower=np.zeros(len(ratio)),
-        spent_l=problem.price_per_joule * each_j,
-        spent_s=problem.price_per_joule * problem.tx_energy_j + problem.base_fee,
-        spent_cpu=problem.price_per_joule * by_cpu,
-        budget=np.asarray(problem.budget + problem.price_per_joule @ (by_cpu * at.cpu_ghz)),
-    )
+    return {
+        "upper_l": np.ones((2, len(ratio))),
+        "upper_s": np.stack([in_time, in_energy]),
+        "upper_cpu": np.stack([ratio, -2 * ratio]),
+        "upper": np.stack([-at.iterations, 2 * at.iterations]),
+        "lower": np.zeros(len(ratio)),
+        "spent_l": problem.price_per_joule * each_j,
+        "spent_s": problem.price_per_joule * problem.tx_energy_j + problem.base_fee,
+        "spent_cpu": problem.price_per_joule * by_cpu,
+        "budget": np.asarray(problem.budget + problem.price_per_joule @ (by_cpu * at.cpu_ghz)),
+    }
 
 
 def algorithm2(problem: VeflProblem) -> Ints:
@@ -287,17 +268,17 @@ def linearised_as_printed(problem: VeflProblem, at: Iterate) -> Coefficients | N
         in_time,
         np.where(moves, (energy_j + at.iterations * each_j) / np.where(moves, divisor, 1.0), np.inf),
     ]
-    return Coefficients(
-        upper_l=np.stack([zeros + 1, divisor / each_j - 1]),
-        upper_s=np.stack([zeros, zeros]),
-        upper_cpu=np.stack([-ratio, zeros]),
-        upper=np.stack([in_time + at.iterations, energy_j / each_j]),
-        lower=np.min(bounds, axis=0),
-        spent_l=problem.price_per_joule * each_j,
-        spent_s=zeros,
-        spent_cpu=problem.price_per_joule * by_cpu,
-        budget=np.asarray(problem.budget - fixed + problem.price_per_joule @ (by_cpu * at.cpu_ghz)),
-    )
+    return {
+        "upper_l": np.stack([zeros + 1, divisor / each_j - 1]),
+        "upper_s": np.stack([zeros, zeros]),
+        "upper_cpu": np.stack([-ratio, zeros]),
+        "upper": np.stack([in_time + at.iterations, energy_j / each_j]),
+        "lower": np.min(bounds, axis=0),
+        "spent_l": problem.price_per_joule * each_j,
+        "spent_s": zeros,
+        "spent_cpu": problem.price_per_joule * by_cpu,
+        "budget": np.asarray(problem.budget - fixed + problem.price_per_joule @ (by_cpu * at.cpu_ghz)),
+    }
 
 
 def iterations_in_time(problem: VeflProblem, cpu_ghz: Floats) -> Floats:
