@@ -13,6 +13,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_s
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Mobility, Scene
@@ -100,6 +101,17 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
         speed_mps=(1 - share) * start.speed_mps + share * end.speed_mps,
         connected=start.connected,
     )
+
+
+def most_in_coverage(experiment: Experiment, lane_m: float) -> int:
+    """Number of vehicles that fit bumper to bumper on the lanes in coverage, in m; refuses a larger demand."""
+    most = int(lane_m / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
+    if experiment.mean_in_coverage > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} vehicles "
+            "at most, bumper to bumper: lower it."
+        )
+    return most
 
 
 def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:

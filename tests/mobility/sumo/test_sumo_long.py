@@ -59,7 +59,7 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     assert {pilot.step_s for pilot in found.pilots} == {0.5}
     assert found.confirming.step_s == 0.1
     pilot = with_settings(experiment, "run.seed=0")  # the seed of all pilot runs
-    again = _pilot(pilot, routes, prepared.setup.gnb_m, found.rate_per_s, 0.1, 1, settled_s=found.settled_s)
+    again = _pilot(pilot, routes, prepared.setup.gnb_m, found.rate_per_s, 0.1, 1)
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 

@@ -14,6 +14,7 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
+from vefl_sim.mobility.coverage import most_in_coverage
 from vefl_sim.mobility.grid.car_following import Rules
 from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.fleet import typical_driver
@@ -138,7 +139,7 @@ def demand(experiment: Experiment) -> Demand:
     rate_per_s = experiment.traffic.arrivals_per_s
     if rate_per_s is None:
         density = experiment.mean_in_coverage / _metres_in_coverage(area)
-        _check_room(area, experiment.mean_in_coverage)
+        most_in_coverage(experiment, area.routes.grid.metres_within(area.radius_m).sum())
         _check_total(area, density)
         return Demand(density * _mean_speed_mps(area, density), density * area.metres_per_edge)
     _check_inflow(area, rate_per_s)
@@ -181,17 +182,6 @@ def _check_inflow(area: _Area, rate_per_s: float) -> None:
         raise ExperimentError(
             f"traffic.arrivals_per_s = {rate_per_s:g}: with mobility.headway_s = {area.mobility.headway_s:g} no more "
             f"than {most_per_s:.3g} vehicles per second can come in over {entries} streets: lower it."
-        )
-
-
-def _check_room(area: _Area, vehicles: float) -> None:
-    """Refuse more vehicles than fit bumper to bumper on the streets in coverage."""
-    place_m = area.mobility.length_m + area.mobility.min_gap_m
-    most = int(area.routes.grid.metres_within(area.radius_m).sum() / place_m)
-    if vehicles > most:
-        raise ExperimentError(
-            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles at most, bumper "
-            "to bumper: lower it."
         )
 
 

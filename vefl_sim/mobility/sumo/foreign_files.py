@@ -1,8 +1,8 @@
 """Files from anywhere, checked before one of SUMO's programs reads them: they can write no file and stay bounded.
 
 SUMO opens whatever file its input names as an output, so nothing in a file may name one, neither for a detector nor for
-a device. Detectors and the like are allowed in all files but the network; SUMO then gets copies in which they write
-nothing.
+a device. Detectors and the like are allowed in all files but the network and maps, which name no files at all; SUMO
+then gets copies in which they write nothing.
 """
 
 import os
@@ -10,7 +10,6 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 from xml.sax.saxutils import quoteattr
@@ -35,14 +34,6 @@ _OUTPUTS = dict.fromkeys(_DETECTORS, "file") | {"calibrator": "output", "timedEv
 _NOWHERE = ("NUL", "nul", "/dev/null")
 _PICTURES = ("imgFile", "osgFile")  # only for sumo-gui
 _SIGNALS = ("static", "actuated", "delay_based", "NEMA", "rail_signal", "rail_crossing", "off")
-_NETWORK = frozenset(
-    ("net", "location", "type", "restriction", "meso", "laneType", "edge", "lane", "neigh", "stopOffset", "junction",
-     "request", "connection", "conflict", "prohibition", "roundabout", "tlLogic", "phase", "condition", "assignment",
-     "function", "taz", "tazSource", "tazSink", "param", "metadata")
-)  # fmt: skip
-"""The elements of a network, by SUMO's net_file.xsd; SUMO crashes at some of those that belong in other files."""
-_OPTION = frozenset(("value", "xmlns:xsi", "xsi:noNamespaceSchemaLocation"))
-"""Attributes of the options with which a network was made, which it may list as <metadata>."""
 
 
 def _names_a_file(attribute: str) -> bool:
@@ -55,25 +46,14 @@ def identity(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-@dataclass
-class ForeignFile:
-    """A file that SUMO reads, after its check; its unpacked size does not count the files that it includes."""
-
-    path: Path
-    included: list[Path] = field(default_factory=list)  # each by its `identity`
-    writes: bool = False  # whether it has detectors or the like that name an output
-    bytes: int = 0
-    elements: int = 0
-
-
 def require_harmless(
-    files: Iterable[Path], net: Path | None = None, label: str | None = None
-) -> dict[Path, ForeignFile]:
+    files: Iterable[Path], alone: Path | None = None, label: str | None = None
+) -> dict[Path, "ForeignFile"]:
     """All files that SUMO would read, also by <include>, by their identity.
 
     An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large, where each
-    counts as often as SUMO would read it. `net` is the network among the files; `label` names the files in error
-    messages, if not their path.
+    counts as often as SUMO would read it. `alone` is the one that may name no others, a network or a map; `label` names
+    the files in error messages, if not their path.
     """
     files, found = [*files], dict[Path, ForeignFile]()
     left_bytes, left_elements = MAX_BYTES, MAX_ELEMENTS
@@ -81,8 +61,8 @@ def require_harmless(
     while pending:
         key, path = pending.popleft()
         if key not in found:
-            check = _Check(path, label or str(path), left_elements, path == net)
-            found[key] = check.read(left_bytes)
+            found[key] = ForeignFile(path, label or str(path), left_elements, path == alone)
+            found[key].read(left_bytes)
         left_bytes, left_elements = left_bytes - found[key].bytes, left_elements - found[key].elements
         if left_bytes < 0 or left_elements < 0:
             raise ExperimentError(
@@ -93,19 +73,22 @@ def require_harmless(
     return found
 
 
-class _Check:
-    """The check of one file."""
+class ForeignFile:
+    """A file that SUMO reads, and its check; its unpacked size does not count the files that it includes."""
 
-    def __init__(self, path: Path, label: str, most_elements: int, is_net: bool) -> None:
-        self._file, self._label, self._most_elements, self._is_net = ForeignFile(path), label, most_elements, is_net
+    def __init__(self, path: Path, label: str, most_elements: int, alone: bool) -> None:
+        self.path, self.bytes, self.elements = path, 0, 0
+        self.included: list[Path] = []  # each by its `identity`
+        self.writes = False  # whether it has detectors or the like that name an output
+        self._label, self._most_elements, self._alone = label, most_elements, alone
         self._problems: list[str] = []
         self._xml = XmlParser(self._start)
 
-    def read(self, left_bytes: int) -> ForeignFile:
+    def read(self, left_bytes: int) -> None:
         """Read the file to its end; an ExperimentError has all problems in it."""
         try:
-            most_bytes = _SMALL_BYTES + _MAX_RATIO * self._file.path.stat().st_size
-            with open_unpacked(self._file.path, min(most_bytes, left_bytes)) as file:
+            most_bytes = _SMALL_BYTES + _MAX_RATIO * self.path.stat().st_size
+            with open_unpacked(self.path, min(most_bytes, left_bytes)) as file:
                 self._xml.read(file)
         except BadXml as error:
             self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
@@ -115,21 +98,17 @@ class _Check:
             self._problems.append(f"{self._label} cannot be read: {reason}{together}.")
         if self._problems:
             raise ExperimentError(self._problems)
-        self._file.bytes = self._xml.bytes
-        return self._file
+        self.bytes = self._xml.bytes
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._file.elements += 1
-        if self._file.elements > self._most_elements:
+        self.elements += 1
+        if self.elements > self._most_elements:
             raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
             raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
-        if self._is_net and tag not in _NETWORK and not attributes.keys() <= _OPTION:
-            self._add_problem(f"<{tag}> does not belong in a network: put it in an additional file, or remove it")
-        else:
-            for name, value in attributes.items():
-                if _names_a_file(name):
-                    self._check_file(tag, name, value)
+        for name, value in attributes.items():
+            if _names_a_file(name) and value not in _NOWHERE:
+                self._check_file(tag, name, value)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
@@ -137,21 +116,19 @@ class _Check:
 
     def _check_file(self, tag: str, name: str, value: str) -> None:
         """Accept an input file, which is checked later, and an output, which copies do not have."""
-        if value in _NOWHERE:
-            return
-        if _INCLUDES.get(tag) == name:
-            self._include(tag, self._file.path.parent / value)
-        elif tag in _OUTPUTS:
-            self._file.writes = True
+        if _INCLUDES.get(tag) == name and not self._alone:
+            self._include(tag, self.path.parent / value)
+        elif tag in _OUTPUTS and not self._alone:
+            self.writes = True
         else:
-            self._add_problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
+            self._add_problem(f'<{tag}> would read or write the file {name}="{value}": set it to "NUL", or remove it')
 
     def _include(self, tag: str, path: Path) -> None:
         if not os.path.isfile(path):
             self._add_problem(f"<{tag}> names {path}, and there is no such file: correct it")
             return
         file_argument(path)  # refuses a name that SUMO would take for another one
-        self._file.included.append(identity(path))
+        self.included.append(identity(path))
 
     def _check_parameter(self, key: str, value: str) -> None:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""

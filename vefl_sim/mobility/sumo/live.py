@@ -113,18 +113,12 @@ class LiveTraffic:
 
     def _drive(self, time_s: float) -> dict[str, Any]:
         """Let SUMO advance to this time, and number the vehicles that depart; return those near the gNB."""
-        try:
+        with _explained(f"at {time_s:.1f} s of its own time"):
             self._sumo.simulationStep(time_s)
             departed = self._sumo.simulation.getSubscriptionResults()[self._codes.VAR_DEPARTED_VEHICLES_IDS]
             for name in departed:
                 self._register.number(name, not self._is_foreign or self._is_on_the_road(name))
             near: dict[str, Any] = self._sumo.poi.getContextSubscriptionResults(_GNB)
-        except VeflError:
-            raise
-        except Exception as error:  # from libsumo, from traci, or from its socket
-            since = f"{abs(time_s - self._start_s):.1f} s {'after' if time_s > self._start_s else 'before'}"
-            when = f"{since} the start of the run ({time_s:.1f} s of its own time)"
-            raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
         return near
 
     def _is_on_the_road(self, name: str) -> bool:
@@ -151,10 +145,17 @@ def live(setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> It
     """Start SUMO and yield its traffic; SUMO is stopped when the block ends."""
     label = f'mobility.file = "{setup.experiment.mobility.file}"'
     with running(setup.experiment.sumo.client, setup.all_arguments(), label) as sumo:
-        try:
+        with _explained("at its start"):
             traffic = LiveTraffic(sumo, setup, on_time)
-        except VeflError:
-            raise
-        except Exception as error:  # from libsumo, from traci, or from its socket
-            raise RunFailed(f"SUMO stopped at its start: {str(error).strip() or type(error).__name__}") from error
         yield traffic
+
+
+@contextmanager
+def _explained(when: str) -> Iterator[None]:
+    """Turn an error of libsumo, of traci, or of its socket into RunFailed."""
+    try:
+        yield
+    except VeflError:
+        raise
+    except Exception as error:
+        raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error

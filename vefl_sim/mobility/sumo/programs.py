@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -56,13 +57,12 @@ def file_argument(path: Path) -> str:
 
 
 def run_program(name: str, arguments: Sequence[object], what: str) -> None:
-    """Run a program; if it fails, raise an error that starts with `what` and quotes the program's own message."""
-    _run([program(name)], arguments, f"{what}: {name} says")
+    """Run one of SUMO's programs or, if its name ends with .py, of its Python scripts.
 
-
-def run_tool(name: str, arguments: Sequence[object], what: str) -> None:
-    """Run one of the Python scripts of SUMO, like `run_program`."""
-    _run([sys.executable, str(home() / "tools" / f"{name}.py")], arguments, f"{what}: {name} says")
+    If it fails, the error starts with `what` and quotes the program's own message.
+    """
+    command = [sys.executable, str(home() / "tools" / name)] if name.endswith(".py") else [program(name)]
+    _run(command, arguments, f"{what}: {name.removesuffix('.py')} says")
 
 
 def program(name: str) -> str:
@@ -70,12 +70,12 @@ def program(name: str) -> str:
     return str(home() / "bin" / name)
 
 
-def _run(command: list[str], arguments: Sequence[object], what: str, **variables: str) -> str:
+def _run(command: list[str], arguments: Sequence[object], what: str) -> str:
     """Run a command and return what it prints."""
     texts = [file_argument(argument) if isinstance(argument, Path) else str(argument) for argument in arguments]
     completed = subprocess.run(
         [*command, *texts],
-        env=environment() | variables,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -96,15 +96,10 @@ def _failure(what: str, code: int, text: str) -> VeflError:
 
 
 def complaint(text: str) -> str:
-    """The first error message in the output of a program, as the end of a sentence."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = next((i for i, line in enumerate(lines) if line.startswith("Error")), None)
-    if first is None:
-        parts = lines[-1:] or ["(no message)"]
-    else:
-        where = [line for line in lines[first + 1 : first + 3] if line.startswith(("In file", "At line"))]
-        parts = [lines[first].removeprefix("Error:").strip(), *where]
-    return " ".join(parts).rstrip(".") + "."
+    """The first error message in the output of a program, or else its last line, as the end of a sentence."""
+    error = re.search(r"^\s*Error:?(.*(?:\n\s*(?:In file|At line).*){0,2})", text, re.MULTILINE)
+    message = error[1] if error else (text.strip().splitlines() or ["(no message)"])[-1]
+    return " ".join(message.split()).rstrip(".") + "."
 
 
 def require_accepted(arguments: Sequence[str], label: str) -> None:
@@ -120,7 +115,7 @@ def ask(question: str, arguments: Sequence[str], label: str) -> str:
     """
     code = f"import sys, libsumo; libsumo.start(sys.argv[1:]); print({question})"
     command = [sys.executable, "-P", "-c", code, *_command(arguments)]
-    return _run(command, (), f"{label}: SUMO says", LIBSUMO_AS_TRACI="quiet").splitlines()[-1]
+    return _run(command, (), f"{label}: SUMO says").splitlines()[-1]
 
 
 @contextmanager
@@ -136,7 +131,8 @@ def running(client: str, arguments: Sequence[str], label: str) -> Iterator[Any]:
 
 @contextmanager
 def _in_process(command: list[str], what: str) -> Iterator[Any]:
-    libsumo = load_libsumo()
+    with redirect_stdout(io.StringIO()):  # it warns that pyarrow has another libarrow, which libsumo never calls
+        import libsumo
     if libsumo.simulation.isLoaded():
         raise RunFailed('libsumo can run only once per process, and is running already: set sumo.client = "traci".')
     try:
@@ -152,31 +148,15 @@ def _in_process(command: list[str], what: str) -> Iterator[Any]:
 
 @contextmanager
 def _separate_process(command: list[str], what: str) -> Iterator[Any]:
-    with tempfile.TemporaryFile() as log:
-        process, connection = _start_and_connect(command, log, what)
-        try:
-            try:
-                yield connection
-            finally:
-                with suppress(Exception):
-                    connection.close(wait=False)
-                _wait_or_kill(process)
-        except RunFailed as error:
-            if "Error" not in (text := _text(log)):
-                raise
-            # The error of traci does not contain the reason, the log does.
-            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
-
-
-def _start_and_connect(command: list[str], log: IO[bytes], what: str) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start SUMO and connect to it.
+    """Start SUMO, and connect to it at a port that is given to no other program.
 
     SUMO listens to all machines and asks for no password, until its one client is connected. So we connect as soon as
     it opens its port, which is before it reads its files; then it closes the port.
     """
-    import traci
-
-    with _reserved_port() as port:
+    with tempfile.TemporaryFile() as log, socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
+        reserved.bind(("", 0))
+        port = reserved.getsockname()[1]
         process = subprocess.Popen(
             [*command, "--remote-port", str(port), "--num-clients", "1"],
             env=environment(),
@@ -186,53 +166,48 @@ def _start_and_connect(command: list[str], log: IO[bytes], what: str) -> tuple[s
             start_new_session=True,  # so that Ctrl-C only reaches our process, which then stops SUMO
         )
         try:
-            with redirect_stdout(io.StringIO()):  # traci prints every retry
-                connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
-                connection.getVersion()  # waits: SUMO accepts connections before it has read its files
-                return process, connection
-        except Exception:
-            _wait_or_kill(process)
-            raise _failure(what, process.returncode, _text(log)) from None
-        except BaseException:
-            process.kill()
+            try:
+                connection = _connected(process, port)
+            except Exception:
+                raise _failure(what, _end(process), _text(log)) from None
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):
+                    connection.close(wait=False)
+        except RunFailed as error:
+            _end(process)
+            if "Error" not in (text := _text(log)):
+                raise
+            # The error of traci does not contain the reason, the log does.
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
+        finally:
+            process.kill()  # no effect if it has ended
             process.wait()
-            raise
 
 
-@contextmanager
-def _reserved_port() -> Iterator[int]:
-    """A free port that is given to no other program within the block; only SUMO, which is told it, can listen there."""
-    with socket.socket() as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
-        reserved.bind(("", 0))
-        yield reserved.getsockname()[1]
+def _connected(process: subprocess.Popen[bytes], port: int) -> Any:
+    """The connection to SUMO, which has read its files."""
+    import traci
+
+    with redirect_stdout(io.StringIO()):  # traci prints every retry
+        connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
+        connection.getVersion()  # waits: SUMO accepts connections before it has read its files
+    return connection
 
 
-def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
-    """Wait until SUMO ends, which it does when the connection is closed; kill it if it does not."""
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of SUMO, which ends after an error; it is killed if it does not."""
     try:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-    finally:
-        process.kill()  # no effect if it has ended
-        process.wait()
+        return process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _text(log: IO[bytes]) -> str:
     log.seek(0)
     return log.read().decode(errors="replace")
-
-
-def load_libsumo() -> Any:
-    """Import libsumo without its warning on stdout that pyarrow has another libarrow, which libsumo never calls."""
-    import traci  # noqa: F401  imported first: with the variable set, it would turn into libsumo
-
-    os.environ["LIBSUMO_AS_TRACI"] = "quiet"
-    try:
-        import libsumo
-    finally:
-        del os.environ["LIBSUMO_AS_TRACI"]
-    return libsumo
 
 
 def _command(arguments: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ round; and nothing that happens in a round changes it. Therefore SUMO runs befor
 written to a file, from which the rounds read. A resumed run reads the same file, without SUMO.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
@@ -13,9 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
-from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import explain_write_errors, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.mobility.recorded.playback import digest_of
 from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, record
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, calibrate, draw_routes, write_demand
@@ -82,7 +83,7 @@ def drive(experiment: Experiment, folder: Path) -> Path:
     _write_notes(folder, notes)
     with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
         record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
-    _write_notes(folder, notes | {"trajectory": _size_and_digest(path)})
+    _write_notes(folder, notes | {"trajectory": {"sha256": digest_of(path)}})
     return path
 
 
@@ -92,19 +93,12 @@ def fault(folder: Path) -> str | None:
     if not path.exists():
         return f"{path} is missing"
     try:
-        noted = dict(read_json(notes)["trajectory"])
+        noted = read_json(notes)["trajectory"]["sha256"]
+        return None if noted == digest_of(path) else f"{path} has changed since it was written"
+    except ExperimentError as error:
+        return str(error).rstrip(".")
     except (OSError, ValueError, LookupError, TypeError):
         return f"{notes} has no checksum of {path}"
-    try:
-        same = path.stat().st_size == noted.get("bytes") and _size_and_digest(path) == noted  # a huge file is not read
-        return None if same else f"{path} has changed since it was written"
-    except OSError as error:
-        return f"{path} cannot be read ({error.strerror})"
-
-
-def _size_and_digest(path: Path) -> dict[str, object]:
-    with open_file(path) as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def _write_notes(folder: Path, notes: dict[str, object]) -> None:
