@@ -29,8 +29,8 @@ class Playback:
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         self._experiment = experiment
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self._recorded = self._open(streams)
-        self._before = self._after = self._first_scene()
+        self._scenes = self._in_run_time(self._recorded(streams))
+        self._before = self._after = next(self._scenes)
         self._scene = self._scene_at(0)
 
     def scene(self) -> Scene:
@@ -44,52 +44,45 @@ class Playback:
         self._scene = replace(self._scene, time_ns=time_ns) if over else self._scene_at(time_ns)
         return self._scene
 
-    def _open(self, streams: Streams) -> Iterator[Scene]:
+    def _recorded(self, streams: Streams) -> Iterator[Scene]:
+        """The recorded scenes, which are checked."""
         mobility, cv_share = self._experiment.mobility, self._experiment.traffic.cv_share
-        path = recording_path(mobility.file)
-        if cv_share != 1.0 and has_connected(path):
+        path, register = recording_path(mobility.file), VehicleNumbers(streams, cv_share)
+        marks_cvs = path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
+        if cv_share != 1.0 and marks_cvs:
             raise ExperimentError(
                 f'traffic.cv_share has no effect with mobility.file = "{mobility.file}", whose column `connected` '
                 "marks the CVs: remove it."
             )
-        register = VehicleNumbers(streams, cv_share)
-        recording = Recording(str(path), None if has_connected(path) else register)
+        recording = Recording(str(path), None if marks_cvs else register)
         return plausible(recorded_scenes(path, register), recording, mobility.max_speed_mps)
 
-    def _first_scene(self) -> Scene:
-        """Read the first scene, determine which recorded time is time 0 of the run, and return the first scene."""
-        first, mobility = next(self._recorded, None), self._experiment.mobility
+    def _in_run_time(self, recorded: Iterator[Scene]) -> Iterator[Scene]:
+        """The recorded scenes in the time of the run, and with the gNB at (0, 0)."""
+        first, mobility = next(recorded, None), self._experiment.mobility
         if first is None:
             raise ExperimentError(f'mobility.file = "{mobility.file}": the recording is empty: choose another one.')
-        begins_ns = first.time_ns
-        self._start_ns = begins_ns if mobility.start_s is None else to_ns(mobility.start_s)
-        if self._start_ns < begins_ns:
+        self._start_ns = first.time_ns if mobility.start_s is None else to_ns(mobility.start_s)
+        if self._start_ns < first.time_ns:
             raise ExperimentError(
-                f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(begins_ns)} s: "
+                f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(first.time_ns)} s: "
                 "start there or later."
             )
-        self._recorded = chain([first], self._recorded)
-        return self._next_scene()
-
-    def _next_scene(self) -> Scene:
-        """The next recorded scene, in the time of the run and with the gNB at (0, 0)."""
-        scene, (x_m, y_m) = next(self._recorded), self._experiment.mobility.origin_m or (0.0, 0.0)
-        return replace(scene, time_ns=scene.time_ns - self._start_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
+        x_m, y_m = mobility.origin_m or (0.0, 0.0)
+        for scene in chain([first], recorded):
+            time_ns = scene.time_ns - self._start_ns
+            yield replace(scene, time_ns=time_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
 
     def _scene_at(self, time_ns: int) -> Scene:
         """The scene at a time that is not before the current one."""
         while self._after.time_ns < time_ns:
-            try:
-                self._before, self._after = self._after, self._next_scene()
-            except StopIteration:
-                return self._repeat_last(time_ns)
+            following = next(self._scenes, None)
+            if following is None:
+                if self._after.time_ns < min(time_ns, self._experiment.duration_ns):
+                    raise ExperimentError(self._too_short())
+                return replace(self._after, time_ns=time_ns)  # only the step that ends after the run needs a later one
+            self._before, self._after = self._after, following
         return at(self._before, self._after, time_ns)
-
-    def _repeat_last(self, time_ns: int) -> Scene:
-        """The last recorded scene again, if only the step that ends after the run needs a later one."""
-        if self._after.time_ns < min(time_ns, self._experiment.duration_ns):
-            raise ExperimentError(self._too_short())
-        return replace(self._after, time_ns=time_ns)
 
     def _too_short(self) -> str:
         """Error message for a recording that ends before the run."""
@@ -129,11 +122,6 @@ def digest_of(path: Path) -> str:
             return hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def has_connected(path: Path) -> bool:
-    """Whether the recording itself marks which vehicles are connected."""
-    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
 
 
 def recorded_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:

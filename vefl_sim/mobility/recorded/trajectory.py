@@ -17,17 +17,9 @@ from vefl_sim.mobility.recorded.recording import Recording, instants, ordered
 from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Scene
 
 COMPLETE = "trajectory.parquet"
-_EMPTY = np.zeros(0)
-_EMPTY_SCENE = Scene(0, _EMPTY.astype(np.int64), _EMPTY, _EMPTY, _EMPTY, _EMPTY.astype(np.bool_))
 _END = "end_ns"  # key of the end time in the file's metadata, because empty streets leave no row
-_COLUMNS: dict[str, ColumnKind] = {
-    "time_ns": "integer",
-    "vehicle": "integer",
-    "x_m": "number",
-    "y_m": "number",
-    "speed_mps": "number",
-    "connected": "boolean",
-}
+_KINDS: dict[str, ColumnKind] = {"int64": "integer", "float64": "number", "bool": "boolean"}
+_NOBODY = Scene(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
 
 
 class Trajectory:
@@ -50,7 +42,7 @@ class Trajectory:
 
     def _at(self, time_ns: int) -> Scene:
         if self._next is None or self._next.time_ns > time_ns:
-            return replace(_EMPTY_SCENE, time_ns=time_ns)
+            return replace(_NOBODY, time_ns=time_ns)
         scene, self._next = self._next, next(self._scenes, None)
         return scene
 
@@ -84,19 +76,14 @@ def is_own(table: ParquetFile) -> bool:
 
 def own_scenes(table: ParquetFile) -> Iterator[Scene]:
     """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
-    recording = Recording(str(table.path))
+    recording, columns = Recording(str(table.path)), {name: _KINDS[kind] for name, kind in SCENE_SCHEMA.items()}
     scene: Scene | None = None
-    for columns in instants(recording, table.batches(_COLUMNS), "time_ns"):
-        values: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
-        before, scene = scene, Scene(**(values | {"time_ns": int(columns["time_ns"][0])}))
+    for values in instants(recording, table.batches(columns), "time_ns"):
+        of_scene: dict[str, Any] = {name: values[name] for name in columns} | {"time_ns": int(values["time_ns"][0])}
+        before, scene = scene, ordered(recording, Scene(**of_scene))
         if before is None and scene.time_ns > 0:
-            yield _empty(scene, 0)
-        yield ordered(recording, scene)
+            yield _NOBODY
+        yield scene
     noted = table.metadata.get(_END, "")
     if scene and noted.isdecimal() and int(noted) > scene.time_ns:
-        yield _empty(scene, int(noted))
-
-
-def _empty(scene: Scene, time_ns: int) -> Scene:
-    """A scene without vehicles, with the column types of another one."""
-    return replace(scene.rows(np.zeros(0, np.int64)), time_ns=time_ns)
+        yield replace(_NOBODY, time_ns=int(noted))

@@ -1,5 +1,6 @@
 """Scenes from a running SUMO: after every step, all vehicles near the gNB, by a subscription."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, check_jumps, check_speeds
+from vefl_sim.mobility.recorded.recording import Motion, Recording, VehicleNumbers
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
@@ -65,8 +66,12 @@ class LiveTraffic:
         self._sumo, self._setup, self._codes = sumo, setup, codes
         self.step_ns = to_ns(setup.experiment.mobility.step_s)
         self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
-        self._recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
-        self._is_foreign = is_sumo_configuration(setup.experiment)
+        recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
+        self._is_foreign = is_sumo_configuration(
+            setup.experiment
+        )  # may contain jumps, which the sojourn bound excludes
+        sidestep_m = _SIDESTEP_M if self._is_foreign else math.inf
+        self._motion = Motion(recording, setup.experiment.mobility.max_speed_mps, sidestep_m)
         if self._is_foreign:
             self._limit_types()
         sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
@@ -85,10 +90,7 @@ class LiveTraffic:
         """The scene one step later."""
         time_ns = self._scene.time_ns + self.step_ns
         near = self._drive(self._start_s + to_s(time_ns))
-        before, self._scene = self._scene, self._as_scene(near, time_ns)
-        if self._is_foreign:  # may contain jumps, which the sojourn bound excludes
-            most_mps = self._setup.experiment.mobility.max_speed_mps
-            check_jumps(before, self._scene, self._recording, most_mps, sidestep_m=_SIDESTEP_M)
+        self._scene = self._as_scene(near, time_ns)
         return self._scene
 
     def _limit_types(self) -> None:
@@ -136,7 +138,7 @@ class LiveTraffic:
         vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._codes.VAR_SPEED] for n in names])
         scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
         scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
-        check_speeds(scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
+        self._motion.check(scene)
         return scene
 
 
