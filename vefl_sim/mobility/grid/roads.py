@@ -121,7 +121,7 @@ class StreetGrid:
             self.block_m, self.stop_line_m, self.junction_m, self.limit_m, self.heading, self.junction, junctions
         )
 
-    def xy(self, edge: Ints, position_m: Floats) -> tuple[Floats, Floats]:
+    def xy(self, edge: Ints, position_m: Floats | float) -> tuple[Floats, Floats]:
         """Coordinates x and y in m of positions on edges."""
         heading = self.heading[edge]
         x_m = self.start_x_m[edge] + STEP_X[heading] * position_m
