@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vefl_sim.mobility.coverage import Crossing, at, crossings, in_coverage, sojourn_bound_s, visitors
-from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.scene import Played, Scene
 
 R = 500.0
 STEP_NS = 100_000_000
@@ -182,21 +182,8 @@ class TestAt:
         assert at(self.BEFORE, self.AFTER, STEP_NS) is self.AFTER
 
 
-class Recorded:
-    """A mobility that returns given scenes one after the other."""
-
-    step_ns = STEP_NS
-
-    def __init__(self, *places):
-        self._scenes = [scene(i * STEP_NS, p, connected={1, 2, 3, 4, 5}) for i, p in enumerate(places)]
-        self._now = 0
-
-    def scene(self):
-        return self._scenes[self._now]
-
-    def advance(self):
-        self._now += 1
-        return self.scene()
+def played(*places):
+    return Played(STEP_NS, (scene(i * STEP_NS, p, connected={1, 2, 3, 4, 5}) for i, p in enumerate(places)))
 
 
 class TestVisitors:
@@ -219,9 +206,9 @@ class TestVisitors:
         ],
     )
     def test_all_who_are_inside_at_some_instant(self, duration_ns, expected):
-        assert visitors(Recorded(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
+        assert visitors(played(*self.PLACES_BY_STEP), R, duration_ns).tolist() == expected
 
     def test_they_are_in_the_order_of_their_first_entry(self):
         places = ({5: (0, 0), 4: (1, 0), 2: (505, 0), 1: (600, 0)}, {5: (0, 0), 4: (900, 0), 2: (495, 0), 1: (520, 0)})
         last = {5: (900, 0), 4: (0, 0), 2: (495, 0), 1: (0, 0)}
-        assert visitors(Recorded(*places, last), R, 2 * STEP_NS).tolist() == [4, 5, 2, 1]
+        assert visitors(played(*places, last), R, 2 * STEP_NS).tolist() == [4, 5, 2, 1]

@@ -117,8 +117,3 @@ def test_the_desired_speed_is_not_overshot_in_a_long_step():
 
 def test_nobody_reverses():
     assert speed_after_step(np.array([1.0]), np.array([-9.0]), DRIVER, 1.0)[0] == 0.0
-
-
-def test_impossible_drivers_are_refused():
-    with pytest.raises(ValueError, match="headway_s"):
-        IdmParams(1.5, 2.0, 0.0, 2.0, 20.0, 5.0)

@@ -6,7 +6,7 @@
 max(0, ·) is SUMO's, not the paper's: without it a follower is pushed away by a leader that is much faster.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,11 +34,6 @@ class IdmParams:
     """(u_max) Speed on a free road, which the driver never exceeds."""
     length_m: float
     """Length of the vehicle, from front bumper to back bumper."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
 
 
 def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: IdmParams) -> Floats:

@@ -51,21 +51,16 @@ def test_a_circle_without_streets_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("traffic", "message"),
+    ("traffic", "blocks", "message"),
     [
-        ({"mean_in_coverage": 1e4}, r"traffic\.mean_in_coverage = 10000: the streets in coverage hold \d+ vehicles"),
-        ({"arrivals_per_s": 1e3}, r"traffic\.arrivals_per_s = 1000: .* no more than 30 vehicles per second"),
-        ({"arrivals_per_s": 1e3, "warm_start": False}, r"no more than 30 vehicles per second can come in over 36"),
+        ({"mean_in_coverage": 1e4}, 8, r"traffic\.mean_in_coverage = 10000: the streets in coverage hold \d+ vehicles"),
+        ({"mean_in_coverage": 2000.0}, 50, r"vehicles on the whole grid of roads\.blocks = 50, and at most 20000"),
+        ({"arrivals_per_s": 1e3}, 8, r"vehicles on the whole grid of roads\.blocks = 8, and at most 20000"),
     ],
 )
-def test_more_than_the_streets_can_hold_is_refused(traffic, message):
+def test_more_than_the_streets_can_hold_is_refused(traffic, blocks, message):
     with pytest.raises(ExperimentError, match=message):
-        demand_of(traffic=TrafficTable(**traffic))
-
-
-def test_a_grid_with_too_many_vehicles_is_refused():
-    with pytest.raises(ExperimentError, match=r"on the whole grid of roads\.blocks = 50"):
-        demand_of(traffic=TrafficTable(mean_in_coverage=2000.0), roads=RoadsTable(blocks=50))
+        demand_of(traffic=TrafficTable(**traffic), roads=RoadsTable(blocks=blocks))
 
 
 GRID = StreetGrid.rectangle(3, 3, 128.0)

@@ -9,7 +9,6 @@ from vefl_sim.mobility.sumo.demand import (
     _check_jam,
     _corrected_rate,
     _growth_exponent,
-    _is_hopeless,
     _next_rate,
 )
 
@@ -31,10 +30,7 @@ def test_a_jam_is_no_reason_for_more_departures() -> None:
     flowing, jam = Pilot(1.0, 60.0, 0.5), Pilot(4.0, 90.0, 0.5, jammed=True)
     assert _next_rate([jam], 500.0) < 4.0
     assert _next_rate([flowing, jam], 500.0) == pytest.approx(2.0)
-    assert not _is_hopeless([flowing, jam], 500.0)
     nearer = Pilot(1.4, 80.0, 0.5, jammed=True)
-    assert _is_hopeless([flowing, jam, nearer], 500.0)
-    assert not _is_hopeless([flowing, nearer], 70.0)  # the wanted number is between the two
     with pytest.raises(
         ExperimentError, match="with 60 vehicles in coverage the traffic still flowed, with 90 it stood still"
     ):

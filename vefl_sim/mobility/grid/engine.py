@@ -111,11 +111,6 @@ class TrafficEngine:
             speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
         speed_mps[first:] = np.minimum(speed_mps[first:], self._approach_speed(self.grid.limit_m[entry]))
 
-    def speeds_within(self, radius_m: float) -> Floats:
-        """Speeds of the vehicles in the circle around the gNB."""
-        x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
-        return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
-
     def _newcomers(self, edge: Ints, position_m: Floats) -> Fleet:
         """New vehicles at standstill, numbered in this order."""
         vehicle = np.arange(self._created + 1, self._created + 1 + edge.size)

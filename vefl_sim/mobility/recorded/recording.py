@@ -110,17 +110,13 @@ def instants(recording: Recording, batches: Iterable[Columns], time: str) -> Ite
     for batch in batches:
         columns = {name: np.concatenate((pending[name], batch[name])) for name in batch} if pending else batch
         cuts = np.flatnonzero(columns[time][1:] != columns[time][:-1]) + 1
-        for start, end in pairwise((0, *cuts.tolist())):
-            yield _select(columns, slice(start, end))
-        pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+        pieces = pairwise((0, *cuts.tolist(), None))
+        *complete, pending = ({name: values[start:end] for name, values in columns.items()} for start, end in pieces)
+        yield from complete
         if pending[time].size > MAX_VEHICLES:
             raise recording.too_many()
     if pending and pending[time].size:
         yield pending
-
-
-def _select(columns: Columns, rows: slice) -> Columns:
-    return {name: values[rows] for name, values in columns.items()}
 
 
 def plausible(scenes: Iterator[Scene], recording: Recording, max_speed_mps: float) -> Iterator[Scene]:

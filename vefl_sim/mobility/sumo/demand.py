@@ -39,7 +39,6 @@ _GROWTH = (1.0, 4.0)  # smallest and largest plausible growth exponent
 _GUESS = 0.5  # share of the free speed that the first pilot run assumes, because of lights and other vehicles
 _DENSE = 0.15  # share of the bumper-to-bumper maximum; with more, the first pilot run might only produce a jam
 _JAM = 0.1  # share of the free speed; slower traffic is a jam
-_CLOSE = 1.5  # ratio of a jammed to a flowing rate below which the search between them stops
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
     rate_per_s, pilots = min(wanted, _DENSE * most) * _GUESS * _free_mps(experiment, routes) / metres, []
     for number in range(1, MOST_PILOTS + 1):
         pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S), number))
-        if _is_near(pilots[-1], wanted) or _is_hopeless(pilots, wanted):
+        if _is_near(pilots[-1], wanted):
             break
         rate_per_s = _next_rate(pilots, wanted)
     best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
@@ -193,12 +192,6 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
 
 def _is_near(pilot: Pilot, wanted: float) -> bool:
     return abs(pilot.in_coverage / wanted - 1) <= NEAR
-
-
-def _is_hopeless(pilots: list[Pilot], wanted: float) -> bool:
-    """Whether flowing traffic is too little and a slightly higher rate already jams, so that no rate will do."""
-    flowing = max((p.rate_per_s for p in pilots if not p.jammed and p.in_coverage < wanted), default=0.0)
-    return any(p.jammed and p.in_coverage < wanted and p.rate_per_s <= _CLOSE * flowing for p in pilots)
 
 
 def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 from xml.sax.saxutils import quoteattr
 
-from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import explain_write_errors, open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 from vefl_sim.mobility.sumo.programs import file_argument
@@ -74,59 +74,53 @@ def require_harmless(
 
 
 class ForeignFile:
-    """A file that SUMO reads, and its check; its unpacked size does not count the files that it includes."""
+    """A file that SUMO reads, and its check; its size does not count the files that it includes."""
 
     def __init__(self, path: Path, label: str, most_elements: int, alone: bool) -> None:
         self.path, self.bytes, self.elements = path, 0, 0
         self.included: list[Path] = []  # each by its `identity`
         self.writes = False  # whether it has detectors or the like that name an output
         self._label, self._most_elements, self._alone = label, most_elements, alone
-        self._problems: list[str] = []
         self._xml = XmlParser(self._start)
 
     def read(self, left_bytes: int) -> None:
-        """Read the file to its end; an ExperimentError has all problems in it."""
+        """Read the file to its end."""
         try:
             most_bytes = _SMALL_BYTES + _MAX_RATIO * self.path.stat().st_size
             with open_unpacked(self.path, min(most_bytes, left_bytes)) as file:
                 self._xml.read(file)
         except BadXml as error:
-            self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
+            raise ExperimentError(f"{self._label}, line {error.line}: it {error.fault}: write it again.") from None
         except (OSError, EOFError, zlib.error) as error:
             reason = str(getattr(error, "strerror", None) or error).rstrip(".")
             together = f", or all files together more than {MAX_BYTES >> 30} GB" if left_bytes < most_bytes else ""
-            self._problems.append(f"{self._label} cannot be read: {reason}{together}.")
-        if self._problems:
-            raise ExperimentError(self._problems)
+            raise ExperimentError(f"{self._label} cannot be read: {reason}{together}.") from None
         self.bytes = self._xml.bytes
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self.elements += 1
         if self.elements > self._most_elements:
-            raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
+            raise self._problem(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
-            raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
+            raise self._problem(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
         for name, value in attributes.items():
             if _names_a_file(name) and value not in _NOWHERE:
                 self._check_file(tag, name, value)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
-            self._add_problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
+            raise self._problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
 
     def _check_file(self, tag: str, name: str, value: str) -> None:
         """Accept an input file, which is checked later, and an output, which copies do not have."""
-        if _INCLUDES.get(tag) == name and not self._alone:
-            self._include(tag, self.path.parent / value)
-        elif tag in _OUTPUTS and not self._alone:
+        if self._alone or (_INCLUDES.get(tag) != name and tag not in _OUTPUTS):
+            raise self._problem(f'<{tag}> would read or write the file {name}="{value}": set it to "NUL", or remove it')
+        if tag in _OUTPUTS:
             self.writes = True
-        else:
-            self._add_problem(f'<{tag}> would read or write the file {name}="{value}": set it to "NUL", or remove it')
-
-    def _include(self, tag: str, path: Path) -> None:
-        if not os.path.isfile(path):
-            self._add_problem(f"<{tag}> names {path}, and there is no such file: correct it")
             return
+        path = self.path.parent / value
+        if not os.path.isfile(path):
+            raise self._problem(f"<{tag}> names {path}, and there is no such file: correct it")
         file_argument(path)  # refuses a name that SUMO would take for another one
         self.included.append(identity(path))
 
@@ -134,15 +128,10 @@ class ForeignFile:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""
         name = key.lower()
         if "ssm" in name.split(".") or (re.search(r"(^|[.-])(file|output)$", name) and value not in _NOWHERE):
-            self._add_problem(f'the parameter {key} = "{value}" would write a file: remove it')
+            raise self._problem(f'the parameter {key} = "{value}" would write a file: remove it')
 
-    def _add_problem(self, sentence: str) -> None:
-        self._problems.append(f"{self._label}, line {self._xml.line}: {sentence}.")
-        if len(self._problems) == MAX_PROBLEMS:
-            raise ExperimentError(self._problems)
-
-    def _error(self, sentence: str) -> ExperimentError:
-        return ExperimentError([*self._problems, f"{self._label}, line {self._xml.line}: {sentence}."])
+    def _problem(self, sentence: str) -> ExperimentError:
+        return ExperimentError(f"{self._label}, line {self._xml.line}: {sentence}.")
 
 
 def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dict[Path, Path]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.recorded.recording import Motion, Recording, VehicleNumbers
-from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.scene import Played, Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
 from vefl_sim.mobility.sumo.programs import running
@@ -56,62 +57,45 @@ class SumoSetup:
         )  # fmt: skip
 
 
-class LiveTraffic:
+class LiveTraffic(Played):
     """Scenes from a running SUMO, which libsumo and traci control by the same calls."""
 
-    def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> None:
+    def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None]) -> None:
         """`on_time` is called with SUMO's time while SUMO advances to the start of the run."""
         import traci.constants as codes
 
-        self._sumo, self._setup, self._codes = sumo, setup, codes
-        self.step_ns = to_ns(setup.experiment.mobility.step_s)
-        self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
-        recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
-        self._is_foreign = is_sumo_configuration(
-            setup.experiment
-        )  # may contain jumps, which the sojourn bound excludes
-        sidestep_m = _SIDESTEP_M if self._is_foreign else math.inf
-        self._motion = Motion(recording, setup.experiment.mobility.max_speed_mps, sidestep_m)
-        if self._is_foreign:
-            self._limit_types()
+        e, self._sumo, self._setup, self._codes = setup.experiment, sumo, setup, codes
+        self._register = VehicleNumbers(Streams(e.run.seed), e.traffic.cv_share)
+        recording = Recording(f'mobility.file = "{e.mobility.file}"', self._register)
+        self._is_foreign = is_sumo_configuration(e)
+        sidestep_m = (
+            _SIDESTEP_M if self._is_foreign else math.inf
+        )  # there may be jumps, which the sojourn bound excludes
+        self._motion = Motion(recording, e.mobility.max_speed_mps, sidestep_m)
+        if self._is_foreign:  # the other parameters of its vehicle types stay
+            for name in sumo.vehicletype.getIDList():
+                most_mps = min(sumo.vehicletype.getMaxSpeed(name), e.mobility.max_speed_mps)
+                sumo.vehicletype.setMaxSpeed(name, most_mps)
         sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
         variables = [codes.VAR_POSITION, codes.VAR_SPEED]
         sumo.poi.subscribeContext(_GNB, codes.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
         sumo.simulation.subscribe([codes.VAR_DEPARTED_VEHICLES_IDS])
-        self._begin_s = sumo.simulation.getTime()
-        self._start_s = self._begin_s if setup.start_s is None else setup.start_s
-        self._scene = self._skip(on_time)
+        super().__init__(to_ns(e.mobility.step_s), self._drive_on(on_time))
 
-    def scene(self) -> Scene:
-        """The current scene."""
-        return self._scene
-
-    def advance(self) -> Scene:
-        """The scene one step later."""
-        time_ns = self._scene.time_ns + self.step_ns
-        near = self._drive(self._start_s + to_s(time_ns))
-        self._scene = self._as_scene(near, time_ns)
-        return self._scene
-
-    def _limit_types(self) -> None:
-        """Limit the speeds of the vehicle types of a configuration to u_max; their other parameters stay."""
-        types, most_mps = self._sumo.vehicletype, self._setup.experiment.mobility.max_speed_mps
-        for name in types.getIDList():
-            types.setMaxSpeed(name, min(types.getMaxSpeed(name), most_mps))
-
-    def _skip(self, on_time: Callable[[float], None] | None) -> Scene:
-        """Advance to the start of the run and return the first scene, which is empty at SUMO's own begin."""
-        if self._start_s < self._begin_s:
-            raise ExperimentError(
-                f"mobility.start_s = {self._start_s:g}: SUMO begins at {self._begin_s:g} s: start there or later."
-            )
-        time_s, near = self._begin_s, dict[str, Any]()
-        while time_s < self._start_s:
-            time_s = min(time_s + _SKIP_S, self._start_s)
+    def _drive_on(self, on_time: Callable[[float], None]) -> Iterator[Scene]:
+        """Advance to the start of the run, and yield all scenes from there on; at SUMO's own begin nobody is there."""
+        time_s, near = self._sumo.simulation.getTime(), dict[str, Any]()
+        start_s = time_s if self._setup.start_s is None else self._setup.start_s
+        if start_s < time_s:
+            raise ExperimentError(f"mobility.start_s = {start_s:g}: SUMO begins at {time_s:g} s: start there or later.")
+        while time_s < start_s:
+            time_s = min(time_s + _SKIP_S, start_s)
             near = self._drive(time_s)
-            if on_time:
-                on_time(time_s)
-        return self._as_scene(near, 0)
+            on_time(time_s)
+        for time_ns in count(0, self.step_ns):
+            if time_ns > 0:
+                near = self._drive(start_s + to_s(time_ns))
+            yield self._as_scene(near, time_ns)
 
     def _drive(self, time_s: float) -> dict[str, Any]:
         """Let SUMO advance to this time, and number the vehicles that depart; return those near the gNB."""
@@ -143,8 +127,8 @@ class LiveTraffic:
 
 
 @contextmanager
-def live(setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
-    """Start SUMO and yield its traffic; SUMO is stopped when the block ends."""
+def live(setup: SumoSetup, on_time: Callable[[float], None] = lambda time_s: None) -> Iterator[LiveTraffic]:
+    """Start SUMO and yield its traffic; SUMO is stopped when the block ends. `on_time`: see `LiveTraffic`."""
     label = f'mobility.file = "{setup.experiment.mobility.file}"'
     with running(setup.experiment.sumo.client, setup.all_arguments(), label) as sumo:
         with _explained("at its start"):

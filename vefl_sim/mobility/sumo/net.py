@@ -39,7 +39,7 @@ class Net:
     path: Path
     digest: str
     streets: list[Street]
-    junctions_m: dict[str, Position]
+    junctions_m: dict[str, Position]  # without dead ends
     signals_m: Floats  # (n, 2), positions of the junctions with traffic lights
     has_degrees: bool  # whether it has a geographic projection
 
@@ -48,11 +48,6 @@ class Net:
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-    @property
-    def junctions(self) -> int:
-        """Number of junctions, without dead ends."""
-        return len(self.junctions_m)
 
     def joined_m(self, street: Street) -> Floats:
         """Points of a street from the middle of one junction to the middle of the next, so that drawn streets meet."""
@@ -105,10 +100,11 @@ def read_net(path: Path, label: str) -> Net:
         raise ExperimentError(
             f"{label} is not a network of SUMO, or it is incomplete ({error}): write it again."
         ) from None
-    if not reader.is_net:
-        raise ExperimentError(f"{label} is not a network of SUMO: it has no <net>.")
     if not reader.streets:
-        raise ExperimentError(f"{label} has no street that cars may use: choose a larger or another part of the map.")
+        raise ExperimentError(
+            f"{label} is not a network of SUMO, or has no street that cars may use: choose a larger or another part of "
+            "the map."
+        )
     signals_m = np.array(reader.signals).reshape(-1, 2)
     return Net(path, reader.digest.hexdigest(), reader.streets, reader.junctions, signals_m, reader.has_degrees)
 
@@ -117,7 +113,7 @@ class _NetReader:
     """What `Net` needs of the elements of a network; the digest is of all elements, not of comments with a date."""
 
     def __init__(self, label: str) -> None:
-        self.is_net = self.has_degrees = False
+        self.has_degrees = False
         self.streets, self.junctions, self.signals = list[Street](), dict[str, Position](), list[Position]()
         self.digest = hashlib.sha256()
         self._label, self._points = label, 0
@@ -136,8 +132,6 @@ class _NetReader:
             self._add_junction(attributes)
         elif tag == "location":
             self.has_degrees = attributes.get("projParameter", "!") not in ("!", "-", ".")
-        elif tag == "net":
-            self.is_net = True
 
     def end(self, tag: str) -> None:
         """Add a street after the last of its lanes."""

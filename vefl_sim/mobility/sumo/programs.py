@@ -42,17 +42,14 @@ def environment() -> dict[str, str]:
 def file_argument(path: Path) -> str:
     """A path as SUMO's programs get it, which is a name of this one file; every path given to them passes through here.
 
-    They split names at commas, and expand ${…} anywhere in them, so that they would read or write another file.
+    They split names at commas, expand ${…} and leave out spaces, so that they would read or write another file.
     """
     text = str(path.absolute())
-    if text != text.strip():
-        raise ExperimentError(f"{text!r} ends with a space, which SUMO leaves out: rename the file or folder.")
-    for character, meaning in (
-        (",", "a comma, which SUMO takes as a separator of files"),
-        ("$", "a $, which SUMO expands"),
-    ):
-        if character in text:
-            raise ExperimentError(f"{text} has {meaning}: rename the file or folder.")
+    if "," in text or "$" in text or text != text.strip():
+        raise ExperimentError(
+            f"{text!r} has a comma, a $ or a space at its end, which SUMO does not take as part of a name: rename the "
+            "file or folder."
+        )
     return text
 
 

@@ -16,8 +16,8 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import explain_write_errors, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.playback import digest_of
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, record
+from vefl_sim.mobility.recorded.playback import COMPLETE, digest_of, record, trajectory
+from vefl_sim.mobility.scene import Mobility
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, calibrate, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
@@ -33,7 +33,6 @@ class PreparedSumo:
     """Everything that SUMO needs to start; `routes` and `calibration` only if we generate the demand."""
 
     setup: SumoSetup
-    net: Net
     routes: SumoRoutes | None
     calibration: Calibration | None
 
@@ -48,7 +47,7 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
         gnb, options = gnb_m(experiment, net), (*named, "--route-steps", "0")  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
         require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
-        return PreparedSumo(setup, net, None, None)
+        return PreparedSumo(setup, None, None)
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
     _require_readable(net, f'mobility.file = "{file}"')
@@ -60,7 +59,7 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
     demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
     with explain_write_errors(demand):
         write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
-    return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), net, routes, calibration)
+    return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), routes, calibration)
 
 
 def drive(experiment: Experiment, folder: Path) -> Path:
@@ -72,7 +71,7 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
     prepared = prepare_sumo(experiment, folder)
-    setup, duration_ns = prepared.setup, experiment.duration_ns
+    setup = prepared.setup
     notes: dict[str, object] = {
         "sumo": version("eclipse-sumo"),
         "arguments": setup.all_arguments(),
@@ -82,7 +81,7 @@ def drive(experiment: Experiment, folder: Path) -> Path:
     }
     _write_notes(folder, notes)
     with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
-        record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
+        record(traffic, path, experiment.duration_ns)
     _write_notes(folder, notes | {"trajectory": {"sha256": digest_of(path)}})
     return path
 
@@ -105,9 +104,9 @@ def _write_notes(folder: Path, notes: dict[str, object]) -> None:
     write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
-def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
+def driven_trajectory(path: Path, experiment: Experiment) -> Mobility:
     """The recorded traffic of a run, from its start."""
-    return Trajectory(path, to_ns(experiment.mobility.step_s))
+    return trajectory(path, to_ns(experiment.mobility.step_s))
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network
