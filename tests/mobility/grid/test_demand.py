@@ -32,12 +32,6 @@ def test_the_arrival_rate_is_that_of_littles_law_below_the_desired_speed(signals
     assert low * 20.12 < speed < high * 20.12
 
 
-def test_vehicles_wait_for_each_other_more_in_dense_traffic():
-    sparse, _ = demand_of(traffic=TrafficTable(mean_in_coverage=10.0), roads=RoadsTable(signals="none"))
-    dense, _ = demand_of(traffic=TrafficTable(mean_in_coverage=100.0), roads=RoadsTable(signals="none"))
-    assert dense.arrivals_per_s < 0.85 * 10 * sparse.arrivals_per_s
-
-
 def test_a_given_rate_is_kept_and_fills_the_streets():
     wanted, routes = demand_of(traffic=TrafficTable(arrivals_per_s=0.125), roads=RoadsTable(signals="none"))
     assert wanted.arrivals_per_s == 0.125
@@ -142,8 +136,3 @@ def test_parameters_stay_within_the_spread_and_nobody_wants_more_than_u_max(spre
         assert np.all(np.abs(getattr(drawn, name) / getattr(DRIVER, name) - 1) <= spread + 1e-12)
     assert np.all(drawn.desired_speed_mps <= 20.0)
     assert np.all(drawn.desired_speed_mps >= 20.0 * (1 - spread) - 1e-12)
-
-
-def test_without_a_spread_all_are_typical():
-    drawn = Drivers.drawn(DRIVER, 0.0, np.random.default_rng(1).random((3, DRAWS)))
-    assert all(np.all(getattr(drawn, name) == getattr(DRIVER, name)) for name in (*NAMES, "desired_speed_mps"))
