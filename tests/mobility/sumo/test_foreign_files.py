@@ -17,7 +17,7 @@ from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_h
 from vefl_sim.mobility.sumo.inputs import convert, map_digest, net_of, read_configuration
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.programs import file_argument, require_accepted, run_program
+from vefl_sim.mobility.sumo.programs import ask, file_argument, run_program
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
 KEPT = "the user's own"
@@ -293,7 +293,7 @@ class TestContent:
         options = ("--tls.guess", "--tls.default-type", "actuated", "--sidewalks.guess", "--crossings.guess")
         net = grid_net(tmp_path, *options, "--write-metadata", "--turn-lanes", "1", "--bikelanes.guess")
         assert len(net_of(str(net), tmp_path).signals_m) == 9
-        require_accepted(("--net-file", str(net)), "x")
+        ask(("--net-file", str(net)), "x")
 
     @pytest.mark.parametrize(
         ("text", "encoding", "sentence"),

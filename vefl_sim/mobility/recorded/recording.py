@@ -39,11 +39,7 @@ class VehicleNumbers:
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """Numbers of the vehicles with these names; new vehicles get the next free numbers."""
-        return np.array([self.number(name) for name in names], np.int64)
-
-    def number(self, name: str, may_connect: bool = True) -> int:
-        """Number of one vehicle; `may_connect` (whether it may be a CV) only matters if the vehicle is new."""
-        return self._numbers.get(name) or self._add(name, may_connect)
+        return np.array([self._numbers.get(name) or self._add(name) for name in names], np.int64)
 
     def name(self, number: int) -> str:
         """Name of the vehicle with this number."""
@@ -53,12 +49,11 @@ class VehicleNumbers:
         """Which of the vehicles with these numbers are CVs."""
         return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 
-    def _add(self, name: str, may_connect: bool) -> int:
+    def _add(self, name: str) -> int:
         if len(self._numbers) == MAX_VEHICLES:
             raise ExperimentError(f"There are more than {MAX_VEHICLES} vehicles: choose a shorter part of the traffic.")
         number = self._numbers[name] = len(self._numbers) + 1
-        drawn = self._streams.generator("traffic", number).random() < self._cv_share
-        self._connected.append(bool(drawn and may_connect))
+        self._connected.append(self._streams.generator("traffic", number).random() < self._cv_share)
         return number
 
 

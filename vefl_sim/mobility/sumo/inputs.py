@@ -152,7 +152,7 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
             f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
         )
     question = f"*libsumo.simulation.convertGeo({longitude!r}, {latitude!r}, True)"
-    x_m, y_m = ask(question, ("--net-file", file_argument(net.path)), str(net.path)).split()
+    x_m, y_m = ask(("--net-file", file_argument(net.path)), str(net.path), question).split()
     return float(x_m), float(y_m)
 
 

@@ -67,17 +67,14 @@ class LiveTraffic(Played):
         e, self._sumo, self._setup, self._codes = setup.experiment, sumo, setup, codes
         self._register = VehicleNumbers(Streams(e.run.seed), e.traffic.cv_share)
         recording = Recording(f'mobility.file = "{e.mobility.file}"', self._register)
-        self._is_foreign = is_sumo_configuration(e)
-        sidestep_m = (
-            _SIDESTEP_M if self._is_foreign else math.inf
-        )  # there may be jumps, which the sojourn bound excludes
-        self._motion = Motion(recording, e.mobility.max_speed_mps, sidestep_m)
-        if self._is_foreign:  # the other parameters of its vehicle types stay
-            for name in sumo.vehicletype.getIDList():
+        variables, sidestep_m = [codes.VAR_POSITION, codes.VAR_SPEED], math.inf
+        if is_sumo_configuration(e):  # there may be bicycles, and jumps, which the sojourn bound excludes
+            variables, sidestep_m = [*variables, codes.VAR_VEHICLECLASS], _SIDESTEP_M
+            for name in sumo.vehicletype.getIDList():  # whose other parameters stay
                 most_mps = min(sumo.vehicletype.getMaxSpeed(name), e.mobility.max_speed_mps)
                 sumo.vehicletype.setMaxSpeed(name, most_mps)
+        self._motion = Motion(recording, e.mobility.max_speed_mps, sidestep_m)
         sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
-        variables = [codes.VAR_POSITION, codes.VAR_SPEED]
         sumo.poi.subscribeContext(_GNB, codes.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
         sumo.simulation.subscribe([codes.VAR_DEPARTED_VEHICLES_IDS])
         super().__init__(to_ns(e.mobility.step_s), self._drive_on(on_time))
@@ -102,26 +99,23 @@ class LiveTraffic(Played):
         with _explained(f"at {time_s:.1f} s of its own time"):
             self._sumo.simulationStep(time_s)
             departed = self._sumo.simulation.getSubscriptionResults()[self._codes.VAR_DEPARTED_VEHICLES_IDS]
-            for name in departed:
-                self._register.number(name, not self._is_foreign or self._is_on_the_road(name))
+            self._register.numbers(departed)
             near: dict[str, Any] = self._sumo.poi.getContextSubscriptionResults(_GNB)
         return near
 
-    def _is_on_the_road(self, name: str) -> bool:
-        """Whether a departed vehicle is none of the bicycles or trains that a configuration may have."""
-        try:
-            return self._sumo.vehicle.getVehicleClass(name) not in _NOT_ON_THE_ROAD
-        except Exception:  # it has arrived within the same call, so it is in no scene
-            return True
-
     def _as_scene(self, near: dict[str, Any], time_ns: int) -> Scene:
         """The scene of all vehicles within reach; SUMO may report others, too."""
-        names = sorted(near, key=self._register.number)
-        places_m = np.array([near[name][self._codes.VAR_POSITION][:2] for name in names]).reshape(-1, 2)
+        found, codes, vehicle = [*near.values()], self._codes, self._register.numbers([*near])
+        places_m = np.array([values[codes.VAR_POSITION][:2] for values in found]).reshape(-1, 2)
         x_m, y_m = (places_m - self._setup.gnb_m).T
-        vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._codes.VAR_SPEED] for n in names])
-        scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
-        scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
+        speed_mps = np.array([values[codes.VAR_SPEED] for values in found])
+        may_connect = np.array(
+            [values.get(codes.VAR_VEHICLECLASS) not in _NOT_ON_THE_ROAD for values in found], np.bool_
+        )
+        connected = self._register.connected(vehicle) & may_connect
+        rows = np.argsort(vehicle)
+        rows = rows[(x_m * x_m + y_m * y_m <= self._setup.reach_m**2)[rows]]
+        scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, connected).rows(rows)
         self._motion.check(scene)
         return scene
 

@@ -129,7 +129,9 @@ class _NetReader:
         elif tag == "lane" and _allows_cars(attributes):
             self._lane, self._lanes = self._lane or attributes, self._lanes + 1
         elif tag == "junction" and attributes.get("type") not in ("internal", "dead_end"):
-            self._add_junction(attributes)
+            place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
+            self.signals += [place] if attributes.get("type", "").startswith("traffic_light") else []
+            self._count(_POINTS_PER_JUNCTION)
         elif tag == "location":
             self.has_degrees = attributes.get("projParameter", "!") not in ("!", "-", ".")
 
@@ -144,12 +146,6 @@ class _NetReader:
         ends = self._edge.get("from", ""), self._edge.get("to", "")
         self.streets.append(Street(self._edge["id"], self._lanes, length_m, limit_mps, points, ends))
         self._count(len(points) + _POINTS_PER_STREET)
-
-    def _add_junction(self, attributes: dict[str, str]) -> None:
-        place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
-        self._count(_POINTS_PER_JUNCTION)
-        if attributes.get("type", "").startswith("traffic_light"):
-            self.signals.append(place)
 
     def _count(self, points: int) -> None:
         self._points += points

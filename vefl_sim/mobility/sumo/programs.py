@@ -99,16 +99,11 @@ def complaint(text: str) -> str:
     return " ".join(message.split()).rstrip(".") + "."
 
 
-def require_accepted(arguments: Sequence[str], label: str) -> None:
-    """Check that SUMO accepts its arguments and files; `label` names them in error messages."""
-    ask("None", arguments, label)
-
-
-def ask(question: str, arguments: Sequence[str], label: str) -> str:
-    """Start SUMO and return the value of a Python expression about `libsumo`, as text.
+def ask(arguments: Sequence[str], label: str, question: str = "None") -> str:
+    """Start SUMO, which must accept its input; return the value of a Python expression about `libsumo`, as text.
 
     It runs in a process of its own, because libsumo cannot recover from an error, and a file may crash it; and without
-    a port, to which others could connect.
+    a port, to which others could connect. `label` names the input in error messages.
     """
     code = f"import sys, libsumo; libsumo.start(sys.argv[1:]); print({question})"
     command = [sys.executable, "-P", "-c", code, *_command(arguments)]

@@ -23,7 +23,7 @@ from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, ca
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.programs import file_argument, home, require_accepted
+from vefl_sim.mobility.sumo.programs import ask, file_argument, home
 
 _NOTES = "sumo.json"
 
@@ -46,7 +46,7 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
         net, named = configuration_of(file, folder)
         gnb, options = gnb_m(experiment, net), (*named, "--route-steps", "0")  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
-        require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
+        ask(setup.all_arguments(), f'mobility.file = "{file}"')
         return PreparedSumo(setup, None, None)
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
@@ -112,4 +112,4 @@ def driven_trajectory(path: Path, experiment: Experiment) -> Mobility:
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network
 def _require_readable(net: Net, label: str) -> None:
     """Check in another process that SUMO can read a network, because libsumo may crash ours."""
-    require_accepted(("--net-file", file_argument(net.path)), label)
+    ask(("--net-file", file_argument(net.path)), label)
