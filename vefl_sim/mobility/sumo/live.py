@@ -23,7 +23,7 @@ AROUND_M = 100.0  # beyond coverage; farther than shadowing is correlated, so a 
 _GNB = "vefl_sim gNB"
 _SKIP_S = 10.0  # simulated per call before the start of the run, so that Ctrl-C is handled in between
 _SIDESTEP_M = 4.0  # because lane changes are instantaneous
-_NOT_ON_THE_ROAD = frozenset(
+_NEVER_CVS = frozenset(
     ("bicycle", "pedestrian", "wheelchair", "scooter", "tram", "rail", "rail_urban", "rail_electric", "rail_fast",
      "subway", "cable_car", "ship", "container", "aircraft", "drone")
 )  # fmt: skip
@@ -109,10 +109,8 @@ class LiveTraffic(Played):
         places_m = np.array([values[codes.VAR_POSITION][:2] for values in found]).reshape(-1, 2)
         x_m, y_m = (places_m - self._setup.gnb_m).T
         speed_mps = np.array([values[codes.VAR_SPEED] for values in found])
-        may_connect = np.array(
-            [values.get(codes.VAR_VEHICLECLASS) not in _NOT_ON_THE_ROAD for values in found], np.bool_
-        )
-        connected = self._register.connected(vehicle) & may_connect
+        kinds = [values.get(codes.VAR_VEHICLECLASS) for values in found]
+        connected = self._register.connected(vehicle) & np.array([kind not in _NEVER_CVS for kind in kinds], np.bool_)
         rows = np.argsort(vehicle)
         rows = rows[(x_m * x_m + y_m * y_m <= self._setup.reach_m**2)[rows]]
         scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, connected).rows(rows)
