@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from vefl_sim.mobility.idm import IdmParams, acceleration, follow, speed_after_step
 
@@ -50,22 +49,6 @@ def test_follow_is_its_literal_twin():
     slow = follow_literally(leader, start, DRIVER, 0.1)
     np.testing.assert_allclose(fast[0], slow[0], atol=1e-9)
     np.testing.assert_allclose(fast[1], slow[1], atol=1e-9)
-
-
-def test_free_road():
-    assert accel(0.0, np.inf, 0.0) == 1.5
-    assert accel(20.12, np.inf, 0.0) == pytest.approx(0, abs=1e-12)
-
-
-def test_equilibrium_gap_keeps_the_speed():
-    gap = (2 + 15 * 1.2) / math.sqrt(1 - (15 / 20.12) ** 4)
-    assert gap == pytest.approx(24.058437670306034)  # SUMO's figure for the reference platoon
-    assert accel(15.0, gap, 15.0) == pytest.approx(0, abs=1e-12)
-
-
-def test_a_much_faster_leader_does_not_push():
-    # s* is clipped to s_saf = 2 m; unclipped it would be −28 m, which brakes by 10 m/s².
-    assert accel(5.0, 10.0, 30.0) == pytest.approx(1.5 * (1 - (5 / 20.12) ** 4 - 0.04))
 
 
 def test_the_desired_speed_is_not_overshot_in_a_long_step():

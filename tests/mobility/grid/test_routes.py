@@ -31,11 +31,6 @@ def test_visits_balance_at_every_edge():
     np.testing.assert_allclose(visits, inflow, atol=1e-9)
 
 
-def test_without_a_reason_to_stay_flow_is_uniform():
-    # Turns are symmetric, so with weight 1 every lane carries the same flow: that of one entry.
-    np.testing.assert_allclose(wandering(leaving=1.0), 1 / GRID.entries.size, atol=1e-9)
-
-
 def test_next_edge_cuts_the_unit_interval_by_the_weights():
     inner = np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axis=1))[0]
     uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 0.9999])
@@ -78,17 +73,6 @@ def test_everybody_gets_to_the_goal_by_a_shortest_way(entry, seed, data):
     assert GRID.leads_out[edges].sum() == 1
 
 
-def blocks_between(entry, goal):
-    return sum(map(abs, np.subtract(point(entry, True), point(goal, False)))) / 100
-
-
-def test_all_shortest_ways_are_taken():
-    # From a corner to the opposite one of 3 × 3 blocks there are 6 choose 3 = 20 ways.
-    entry, goal = next((e, g) for e in GRID.entries for g in elsewhere(e) if blocks_between(e, g) == 6)
-    rng = np.random.default_rng(1)
-    assert len({tuple(way_of(int(entry), goal, rng)) for _ in range(400)}) == 20
-
-
 def test_expected_visits_against_vehicles_that_pass_through():
     rng, vehicles = np.random.default_rng(1), 1500
     count = np.zeros(GRID.edges)
@@ -123,14 +107,6 @@ def test_on_an_inner_edge_goals_are_those_that_lead_there():
     goal = routes(1.0).goal(np.full(3000, edge), rng.random(3000))
     shares = np.array([(goal == g).mean() for g in GOALS])
     np.testing.assert_allclose(shares, VISITS[edge] / VISITS[edge].sum(), atol=0.03)
-
-
-def test_distance_within_grows_with_the_radius_and_with_staying():
-    stays, passes = routes(leaving=0.1), routes(leaving=1.0)
-    metres = [stays.expected_metres(radius) for radius in (49.0, 60.0, 150.0, 1e6)]
-    assert metres[0] == 0
-    assert np.all(np.diff(metres) > 0)
-    assert stays.expected_metres(150.0) > 2 * passes.expected_metres(150.0)
 
 
 def test_vehicles_with_and_without_a_goal_choose_their_turns_alone():

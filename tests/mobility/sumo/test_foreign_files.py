@@ -333,19 +333,10 @@ class TestBounds:
             with pytest.raises(BadInput, match="10000 elements: include them less often"):
                 require_harmless([tmp_path / name])
 
-    @pytest.mark.parametrize(
-        ("text", "sentence"),
-        [
-            ("<a>" * 100, "more than 64 elements in each other"),
-            (f'<a b="{"x" * (5 << 20)}"/>', "has a tag or a comment of more than 4 MB"),
-            (f"<a>{'<b/>' * 20}</a>", "there are more than 10 elements"),
-        ],
-    )
-    def test_of_elements(self, tmp_path: Path, monkeypatch, text: str, sentence: str) -> None:
-        if text.startswith("<a><b/>"):
-            monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10)
-        (tmp_path / "x.xml").write_text(text)
-        with pytest.raises(BadInput, match=sentence):
+    def test_of_elements(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10)
+        (tmp_path / "x.xml").write_text(f"<a>{'<b/>' * 20}</a>")
+        with pytest.raises(BadInput, match="there are more than 10 elements"):
             require_harmless([tmp_path / "x.xml"])
 
     def test_of_a_network(self, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,11 +99,6 @@ class TestBadInput:
         assert f'mobility.file = "{file}"' in message
         assert sentence in message
 
-    def test_no_drivable_road(self, tmp_path: Path, capsys) -> None:
-        message = self.refused(osm(tmp_path / "paths.osm", "footway"), tmp_path, capsys)
-        assert "paths.osm" in message
-        assert "cannot be converted: netconvert says: " in message or "has no street that cars may use" in message
-
     def test_a_net_that_does_not_reach_the_gnb(self, net: Path, tmp_path: Path, capsys) -> None:
         message = self.refused(net, tmp_path, capsys, origin_m=[160.0, 900.0])
         assert message == (
@@ -119,13 +114,6 @@ class TestBadInput:
         text = re.sub("<connection .*?/>", "", net.read_text())
         message = self.refused(written(tmp_path / "x.net.xml", text), tmp_path, capsys)
         assert 'x.net.xml": SUMO says: nothing, it crashes: ' in message
-
-    def test_a_configuration_that_sumo_refuses(self, net: Path, tmp_path: Path, capsys) -> None:
-        written(tmp_path / "trips.xml", '<routes><trip id="1" depart="0" from="here" to="there"/></routes>')
-        text = f'<configuration><net-file value="{net}"/><route-files value="trips.xml"/></configuration>'
-        message = self.refused(written(tmp_path / "x.sumocfg", text), tmp_path, capsys)
-        assert 'x.sumocfg": SUMO says: ' in message
-        assert "'here'" in message
 
     def test_without_sumo(self, net: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(programs, "find_spec", lambda name: None)
