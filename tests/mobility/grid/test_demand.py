@@ -88,13 +88,6 @@ def test_what_does_not_fit_is_left_out():
     assert np.bincount(edge).tolist() == [16] * GRID.edges  # 1 + ⌊109 / 7⌋
 
 
-def test_a_single_vehicle_may_be_anywhere():
-    position = np.concatenate(
-        [start_positions(np.ones(GRID.edges, int), GRID, DRIVER, np.random.default_rng(s))[1] for s in range(30)]
-    )
-    assert np.histogram(position, 4, (FIRST, LAST))[0] == pytest.approx(position.size / 4, rel=0.1)
-
-
 def test_poisson():
     arrivals = Arrivals(2.0, np.arange(10, 14), np.random.default_rng(1))
     counts = []

@@ -72,11 +72,6 @@ def test_the_32_conflict_points_of_a_four_way_junction():
     assert (PATHS_MEET == PATHS_MEET.T).all()
 
 
-def test_who_asks_first_goes_first_and_the_other_waits_until_the_junction_is_free():
-    first, last = crossing_steps(streets_with((NORTH, 60.0), (EAST, 55.0)))
-    assert 0 < first[0] < last[0] < first[1] < last[1]
-
-
 @pytest.mark.parametrize("headings", [(NORTH, EAST, SOUTH, WEST), (EAST, NORTH, WEST, SOUTH)])
 def test_four_at_once_all_get_across(headings):
     first, last = crossing_steps(streets_with(*((heading, 70.0) for heading in headings)))

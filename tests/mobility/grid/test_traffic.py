@@ -164,24 +164,6 @@ def test_the_same_seed_gives_the_same_traffic_bit_for_bit_and_scenes_do_not_chan
     assert not first.same_as(other.scene())
 
 
-def test_a_route_does_not_depend_on_the_step():
-    """Vehicle 1 visits the same edges, although it meets other vehicles at other times."""
-
-    def route(step):
-        traffic = traffic_with(step=step, warm_start=False, arrivals_per_s=0.5)
-        edges = []
-        for _ in range(round(120 / step)):
-            fleet = traffic.streets.fleet
-            edges += fleet.edge[fleet.vehicle == 1].tolist()
-            traffic.advance()
-        return [edge for edge, _ in itertools.groupby(edges)]
-
-    fine, coarse = route(0.1), route(0.5)
-    shared = min(len(fine), len(coarse))
-    assert shared >= 5
-    assert fine[:shared] == coarse[:shared]
-
-
 def vehicles_in_coverage(seconds, **keys):
     return [s.vehicle[np.hypot(s.x_m, s.y_m) <= 500] for s in scenes(traffic_with(**keys), seconds)]
 

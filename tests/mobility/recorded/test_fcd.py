@@ -186,14 +186,6 @@ class TestBadXml:
 
 
 class TestBadParquet:
-    @pytest.mark.parametrize("content", [b"", b"PAR1 rubbish", b"<fcd-export/>"])
-    def test_not_parquet(self, content: bytes, tmp_path: Path) -> None:
-        path = tmp_path / "x.parquet"
-        path.write_bytes(content)
-        message = complaint(lambda: scenes(path))
-        assert message.startswith(f"{path} cannot be read as Parquet (")
-        assert message.endswith("): write it again.")
-
     @pytest.mark.parametrize(
         ("write", "name"), [(own_table, "vehicle"), (own_table, "connected"), (fcd_parquet, "vehicle_speed")]
     )

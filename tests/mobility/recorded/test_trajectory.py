@@ -40,12 +40,6 @@ def test_what_was_written_is_played(tmp_path: Path, count: int, most: int) -> No
     assert played.advance().vehicle.size == 0
 
 
-def test_nobody_at_all(tmp_path: Path) -> None:
-    write(tmp_path / "t.parquet", [EMPTY])
-    played = trajectory(tmp_path / "t.parquet", STEP_NS)
-    assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
-
-
 def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
     """Also if its last scenes have no vehicles: in a recording, that is not the same as its end."""
     full = scenes(1, 99, seed=3)

@@ -5,7 +5,6 @@ import json
 import math
 import socket
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 
@@ -15,18 +14,17 @@ import psutil
 import pytest
 import tomli_w
 
-from tests.mobility.sumo.towns import MIDDLE, RADIUS_M, grid_net, osm, town
+from tests.mobility.sumo.towns import MIDDLE, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
 from vefl_sim import BadInput, Run, RunFailed, resume, simulate, with_settings
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import NotResumable
-from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.mobility.sumo import programs
 from vefl_sim.mobility.sumo.inputs import convert
 from vefl_sim.mobility.sumo.live import LiveTraffic, live
 from vefl_sim.mobility.sumo.traffic import COMPLETE, drive, driven_trajectory, prepare_sumo
-from vefl_sim.records.identity import Identity, config_digest
+from vefl_sim.records.identity import config_digest
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +58,11 @@ class TestScenes:
 
     def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
         with live(prepare_sumo(town(net), tmp_path).setup) as traffic:
-            for _ in range(20):
-                scene = traffic.advance()
-                assert (np.diff(scene.vehicle) > 0).all()
+            scene = [traffic.advance() for _ in range(20)][-1]
             names = traffic._sumo.vehicle.getIDList()
             numbers = traffic._register.numbers(names)
         assert numbers.tolist() == [int(name) for name in names]  # the names in our demand are numbers in this order
-        assert scene.vehicle[0] > 0
+        assert set(scene.vehicle) <= set(numbers)
 
     def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
         keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
@@ -108,9 +104,6 @@ class TestRuns:
             assert played.scene().same_as(traffic.scene())
             for _ in range(51):
                 assert played.advance().same_as(traffic.advance())
-        rounds = straight.rounds
-        assert rounds["in_coverage"].iloc[0] == in_coverage(driven_trajectory(
-            straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
 
     def test_killed_and_resumed_without_sumo(
         self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -320,10 +313,6 @@ class TestFailures:
         rmtree(run.path / "parts")
         assert resume(run).is_done
         assert path.read_bytes() == whole
-
-    def test_the_version_of_sumo_is_noted(self, net: Path) -> None:
-        packages = Identity(town(net)).versions["packages"]
-        assert packages["eclipse-sumo"] == packages["libsumo"] == version("eclipse-sumo")
 
 
 def ports() -> set[int]:
