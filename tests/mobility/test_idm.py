@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from vefl_sim.mobility.idm import IdmParams, acceleration, follow, speed_after_step
+from vefl_sim.mobility.idm import IdmParams, follow
 
 DRIVER = IdmParams(
     max_accel_mps2=1.5,
@@ -38,10 +38,6 @@ def stop_and_go(times=400, dt=0.1):
     return 300 + np.concatenate(([0], np.cumsum((speed[1:] + speed[:-1]) / 2 * dt))), speed
 
 
-def accel(speed, gap, leader):
-    return float(acceleration(np.array([speed]), np.array([gap]), np.array([leader]), DRIVER)[0])
-
-
 def test_follow_is_its_literal_twin():
     leader = stop_and_go()
     start = np.array([280.0, 240.0, 233.5]), np.array([9.0, 15.0, 0.0])
@@ -51,10 +47,8 @@ def test_follow_is_its_literal_twin():
     np.testing.assert_allclose(fast[1], slow[1], atol=1e-9)
 
 
-def test_the_desired_speed_is_not_overshot_in_a_long_step():
+def test_nobody_overshoots_the_desired_speed_in_a_long_step_or_reverses():
     slow = IdmParams(1.5, 2.0, 1.2, 2.0, desired_speed_mps=0.45, length_m=5.0)
-    assert speed_after_step(np.array([0.0]), np.array([1.5]), slow, 1.0)[0] == 0.45
-
-
-def test_nobody_reverses():
-    assert speed_after_step(np.array([1.0]), np.array([-9.0]), DRIVER, 1.0)[0] == 0.0
+    leader = np.array([900.0, 900.0]), np.zeros(2)
+    _, speeds = follow(leader, (np.array([800.0, 794.9]), np.array([0.0, 0.4])), slow, 1.0)
+    assert speeds[1].tolist() == [0.45, 0.0]

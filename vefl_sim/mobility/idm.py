@@ -47,12 +47,6 @@ def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: I
     return accel_mps2
 
 
-def speed_after_step(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
-    """Speed after a step, limited so that vehicles neither reverse nor accelerate past the desired speed."""
-    limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
-    return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
-
-
 def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float) -> Motion:
     """Simulate a platoon that follows a leader with a prescribed motion; steps are ballistic, as in SUMO.
 
@@ -70,6 +64,7 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float) -> Mot
     for t in range(times - 1):
         gap = position[t, :-1] - params.length_m - position[t, 1:]
         accel = acceleration(speed[t, 1:], gap, speed[t, :-1], params)
-        speed[t + 1, 1:] = speed_after_step(speed[t, 1:], accel, params, dt_s)
+        limit = np.maximum(speed[t, 1:], params.desired_speed_mps)  # nobody accelerates past it, or reverses
+        speed[t + 1, 1:] = np.maximum(np.minimum(speed[t, 1:] + accel * dt_s, limit), 0.0)
         position[t + 1, 1:] = position[t, 1:] + 0.5 * (speed[t, 1:] + speed[t + 1, 1:]) * dt_s
     return position[:, 1:], speed[:, 1:]

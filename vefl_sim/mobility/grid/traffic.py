@@ -132,7 +132,12 @@ def demand(experiment: Experiment, routes: GridRoutes) -> Demand:
         run=RunTable(name="pilot"), roads=e.roads, mobility=e.mobility, traffic=e.traffic, radio=radio
     )
     if rate_per_s is None:
-        density = e.mean_in_coverage / _metres_in_coverage(routes, radius_m)
+        if not (metres := routes.expected_metres(radius_m)):
+            raise ExperimentError(
+                f"No street is within radio.coverage_radius_m = {radius_m:g} m: enlarge it, or make roads.blocks even, "
+                "so that streets cross at the gNB."
+            )
+        density = e.mean_in_coverage / metres
         most_in_coverage(e, routes.grid.metres_within(radius_m).sum())
         _check_total(e, density * routes.metres_per_edge)
         return Demand(density * _mean_speed_mps(relevant, density), density * routes.metres_per_edge)
@@ -150,16 +155,6 @@ def _check_total(experiment: Experiment, vehicles_per_edge: Floats) -> None:
             f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {experiment.roads.blocks}, and "
             f"at most {MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
         )
-
-
-def _metres_in_coverage(routes: GridRoutes, radius_m: float) -> float:
-    metres = routes.expected_metres(radius_m)
-    if metres == 0:
-        raise ExperimentError(
-            f"No street is within radio.coverage_radius_m = {radius_m:g} m: "
-            "enlarge it, or make roads.blocks even, so that streets cross at the gNB."
-        )
-    return metres
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison share the same traffic

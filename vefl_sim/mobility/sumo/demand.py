@@ -186,7 +186,7 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
     if experiment.mobility.step_s >= PILOT_STEP_S:
         return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
     confirming = pilot(best.rate_per_s, experiment.mobility.step_s, len(pilots) + 1)
-    rate_per_s = _corrected_rate(confirming, _growth_exponent(best, pilots), wanted)
+    rate_per_s = _corrected_rate(confirming, best, pilots, wanted)
     return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
 
 
@@ -204,24 +204,20 @@ def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:
         )
 
 
-def _corrected_rate(confirming: Pilot, growth: float, wanted: float) -> float:
-    """The rate that should give the wanted number, if numbers grow with this power of the rate."""
+def _corrected_rate(confirming: Pilot, best: Pilot, pilots: list[Pilot], wanted: float) -> float:
+    """The rate that should give the wanted number, if numbers grow with the same power of the rate as between pilots.
+
+    The denser the traffic, the longer vehicles stay. The power is that between the best pilot run and the one with the
+    nearest rate.
+    """
     if _is_near(confirming, wanted) or not confirming.in_coverage:
         return confirming.rate_per_s
+    others, growth = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s], 1.0
+    if others and best.in_coverage:
+        other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
+        growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
+        growth = min(max(growth, _GROWTH[0]), _GROWTH[1])
     return confirming.rate_per_s * min(max(math.pow(wanted / confirming.in_coverage, 1 / growth), 0.5), 2.0)
-
-
-def _growth_exponent(best: Pilot, pilots: list[Pilot]) -> float:
-    """Exponent of the growth of numbers with the rate: the denser the traffic, the longer vehicles stay.
-
-    Taken between the best pilot run and the one with the nearest rate.
-    """
-    others = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s]
-    if not others or not best.in_coverage:
-        return 1.0
-    other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
-    growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
-    return min(max(growth, _GROWTH[0]), _GROWTH[1])
 
 
 def _next_rate(pilots: list[Pilot], wanted: float) -> float:
