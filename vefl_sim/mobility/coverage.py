@@ -80,8 +80,9 @@ def crossings(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
     start, end = _in_both(before, after)
     events = _crossings_between(start, end, radius_m)
     if start is not before or end is not after:
-        events += _as_crossings(after.time_ns, _covered_only_in(before, after, radius_m), entered=False)
-        events += _as_crossings(after.time_ns, _covered_only_in(after, before, radius_m), entered=True)
+        was, now = in_coverage(before, radius_m), in_coverage(after, radius_m)
+        events += _as_crossings(after.time_ns, np.setdiff1d(was, after.vehicle, assume_unique=True), entered=False)
+        events += _as_crossings(after.time_ns, np.setdiff1d(now, before.vehicle, assume_unique=True), entered=True)
     return sorted(events, key=lambda crossing: (crossing.time_ns, crossing.cv, not crossing.entered))
 
 
@@ -142,11 +143,6 @@ def _in_both(before: Scene, after: Scene) -> tuple[Scene, Scene]:
         return before, after
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
     return before.rows(old), after.rows(new)
-
-
-def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> Ints:
-    """CVs in the circle that do not occur in the other scene."""
-    return np.setdiff1d(in_coverage(scene, radius_m), other.vehicle, assume_unique=True)
 
 
 def _crossings_between(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:

@@ -106,7 +106,7 @@ class TestBadRecordings:
         for call in (scenes, lambda file: config_digest(experiment(file))):
             message = complaint(lambda call=call: call(tmp_path / "x.xml"))
             assert message == (
-                f'mobility.file = "{tmp_path}/x.xml": there is no such file or run directory; '
+                f'mobility.file = "{tmp_path}/x.xml": there is no such file; '
                 "relative paths start at the folder of the experiment's file, or where you start the run."
             )
 
@@ -123,7 +123,7 @@ class TestBadRecordings:
     def test_unknown_format(self, tmp_path: Path) -> None:
         (tmp_path / "x.csv").touch()
         message = complaint(lambda: scenes(tmp_path / "x.csv"))
-        assert message.endswith("has an unknown format: it must end in .parquet, .xml or .xml.gz.")
+        assert message.endswith("has an unknown format: it must be .parquet, .xml or .xml.gz.")
 
     @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that fails when it is read")
     @pytest.mark.parametrize("name", ["x.xml", "x.xml.gz", "x.parquet"])

@@ -95,16 +95,27 @@ class Playback(Played):
 
 def recording_path(file: str) -> Path:
     """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
-    path = Path(file)
-    table = path / "tables" / "mobility.parquet"
-    if path.is_dir() and not table.is_file():
+    table = Path(file) / "tables" / "mobility.parquet"
+    if not Path(file).is_dir():
+        return named_file(file, (".parquet", ".xml", ".xml.gz"), ".parquet, .xml or .xml.gz")
+    if not table.is_file():
         raise ExperimentError(
             f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
         )
-    if not path.exists():
-        where = "relative paths start at the folder of the experiment's file, or where you start the run"
-        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
-    return table if path.is_dir() else path
+    return table
+
+
+def named_file(file: str, endings: tuple[str, ...], formats: str) -> Path:
+    """The file that `mobility.file` names; an error if there is none, or it has none of these endings."""
+    path = Path(file)
+    if not path.is_file():
+        raise ExperimentError(
+            f'mobility.file = "{file}": there is no such file; relative paths start at the folder of the experiment\'s '
+            "file, or where you start the run."
+        )
+    if not path.name.lower().endswith(endings):
+        raise ExperimentError(f'mobility.file = "{file}" has an unknown format: it must be {formats}.')
+    return path
 
 
 def recording_digest(file: str) -> str:
@@ -123,13 +134,8 @@ def digest_of(path: Path) -> str:
 
 def recorded_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:
     """Iterate over the recorded scenes in the order of the file, reading lazily."""
-    name = path.name.lower()
-    if name.endswith((".xml", ".xml.gz")):
+    if path.suffix.lower() != ".parquet":
         return xml_scenes(path, register)
-    if not name.endswith(".parquet"):
-        raise ExperimentError(
-            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
-        )
     table = ParquetFile(path)
     return own_scenes(table) if is_own(table) else table_scenes(table, register)
 

@@ -139,11 +139,9 @@ def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dic
 
     The detectors stay, because signals may need them.
     """
-    copied = {key for key, file in files.items() if file.writes}
-    before = -1
-    while before < len(copied):
-        before = len(copied)
-        copied |= {key for key, file in files.items() if copied & {*file.included}}
+    copied = set[Path]()
+    while more := {key for key, file in files.items() if file.writes or copied & {*file.included}} - copied:
+        copied |= more
     copies = {key: folder / f"input{number}.xml" for number, key in enumerate(files, 1) if key in copied}
     with explain_write_errors(folder):
         for key, copy in copies.items():

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.playback import digest_of
+from vefl_sim.mobility.recorded.playback import digest_of, named_file
 from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, identity, require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, ask, file_argument, run_program
@@ -70,14 +70,7 @@ _LEFT_OUT = re.compile(
 
 def map_path(file: str) -> Path:
     """The path of `mobility.file`; an error if it does not exist or SUMO could not read it."""
-    path, label = Path(file), f'mobility.file = "{file}"'
-    if not path.is_file():
-        raise ExperimentError(
-            f"{label}: there is no such file; relative paths start at the folder of the experiment's file, or where "
-            "you start the run."
-        )
-    if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
-        raise ExperimentError(f"{label} has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+    path = named_file(file, (*CONFIGURATION, *NET, *OSM), ".sumocfg, .net.xml(.gz) or .osm(.gz)")
     file_argument(path)  # refuses a name that SUMO would take for another one
     return path
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -32,22 +32,16 @@ class Street:
     ends: tuple[str, str]  # names of the junctions at its start and end
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Net:
     """Streets and junctions, in the coordinates of the network; two are equal if their files have the same elements."""
 
-    path: Path
     digest: str
-    streets: list[Street]
-    junctions_m: dict[str, Position]  # without dead ends
-    signals_m: Floats  # (n, 2), positions of the junctions with traffic lights
-    has_degrees: bool  # whether it has a geographic projection
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Net) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    path: Path = field(compare=False)
+    streets: list[Street] = field(compare=False)
+    junctions_m: dict[str, Position] = field(compare=False)  # without dead ends
+    signals_m: Floats = field(compare=False)  # (n, 2), positions of the junctions with traffic lights
+    has_degrees: bool = field(compare=False)  # whether it has a geographic projection
 
     def joined_m(self, street: Street) -> Floats:
         """Points of a street from the middle of one junction to the middle of the next, so that drawn streets meet."""
@@ -106,7 +100,7 @@ def read_net(path: Path, label: str) -> Net:
             "the map."
         )
     signals_m = np.array(reader.signals).reshape(-1, 2)
-    return Net(path, reader.digest.hexdigest(), reader.streets, reader.junctions, signals_m, reader.has_degrees)
+    return Net(reader.digest.hexdigest(), path, reader.streets, reader.junctions, signals_m, reader.has_degrees)
 
 
 class _NetReader:

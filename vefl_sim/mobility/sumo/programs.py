@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -110,15 +110,13 @@ def ask(arguments: Sequence[str], label: str, question: str = "None") -> str:
     return _run(command, (), f"{label}: SUMO says").splitlines()[-1]
 
 
-@contextmanager
-def running(client: str, arguments: Sequence[str], label: str) -> Iterator[Any]:
-    """Start SUMO and yield the API that "libsumo" (in our process) and "traci" (in a process of its own) share.
+def running(client: str, arguments: Sequence[str], label: str) -> AbstractContextManager[Any]:
+    """Start SUMO for a `with` block, which gets the API that both clients share: "libsumo", in our process, and "traci".
 
     SUMO is stopped when the block ends, also after an exception. `label` names the input in error messages.
     """
     start = _in_process if client == "libsumo" else _separate_process
-    with start(_command(arguments), f"{label}: SUMO says") as sumo:
-        yield sumo
+    return start(_command(arguments), f"{label}: SUMO says")
 
 
 @contextmanager
@@ -145,6 +143,8 @@ def _separate_process(command: list[str], what: str) -> Iterator[Any]:
     SUMO listens to all machines and asks for no password, until its one client is connected. So we connect as soon as
     it opens its port, which is before it reads its files; then it closes the port.
     """
+    import traci
+
     with tempfile.TemporaryFile() as log, socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
         reserved.bind(("", 0))
@@ -159,7 +159,9 @@ def _separate_process(command: list[str], what: str) -> Iterator[Any]:
         )
         try:
             try:
-                connection = _connected(process, port)
+                with redirect_stdout(io.StringIO()):  # traci prints every retry
+                    connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
+                    connection.getVersion()  # waits: SUMO accepts connections before it has read its files
             except Exception:
                 raise _failure(what, _end(process), _text(log)) from None
             try:
@@ -174,27 +176,16 @@ def _separate_process(command: list[str], what: str) -> Iterator[Any]:
             # The error of traci does not contain the reason, the log does.
             raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
         finally:
-            process.kill()  # no effect if it has ended
+            process.kill()
             process.wait()
-
-
-def _connected(process: subprocess.Popen[bytes], port: int) -> Any:
-    """The connection to SUMO, which has read its files."""
-    import traci
-
-    with redirect_stdout(io.StringIO()):  # traci prints every retry
-        connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
-        connection.getVersion()  # waits: SUMO accepts connections before it has read its files
-    return connection
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
     """The exit code of SUMO, which ends after an error; it is killed if it does not."""
-    try:
-        return process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    process.kill()  # no effect if it has ended
+    return process.wait()
 
 
 def _text(log: IO[bytes]) -> str:

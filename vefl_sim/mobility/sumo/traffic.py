@@ -79,10 +79,11 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         "start_s": setup.start_s,
         "calibration": asdict(prepared.calibration) if prepared.calibration else None,
     }
-    _write_notes(folder, notes)
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
     with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
         record(traffic, path, experiment.duration_ns)
-    _write_notes(folder, notes | {"trajectory": {"sha256": digest_of(path)}})
+    notes["trajectory"] = {"sha256": digest_of(path)}
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
     return path
 
 
@@ -98,10 +99,6 @@ def fault(folder: Path) -> str | None:
         return str(error).rstrip(".")
     except (OSError, ValueError, LookupError, TypeError):
         return f"{notes} has no checksum of {path}"
-
-
-def _write_notes(folder: Path, notes: dict[str, object]) -> None:
-    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
 
 
 def driven_trajectory(path: Path, experiment: Experiment) -> Mobility:
