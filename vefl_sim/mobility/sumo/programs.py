@@ -111,7 +111,7 @@ def ask(arguments: Sequence[str], label: str, question: str = "None") -> str:
 
 
 def running(client: str, arguments: Sequence[str], label: str) -> AbstractContextManager[Any]:
-    """Start SUMO for a `with` block, which gets the API that both clients share: "libsumo", in our process, and "traci".
+    """Start SUMO for a `with` block, which gets the API that both clients share: "libsumo" in our process, and "traci".
 
     SUMO is stopped when the block ends, also after an exception. `label` names the input in error messages.
     """
