@@ -64,10 +64,6 @@ class SumoRoutes:
         """Mean length of a route."""
         return self.metres(np.array([street.length_m for street in self.net.streets]))
 
-    def metres_within(self, centre_m: Position, radius_m: float) -> float:
-        """Mean length of a route inside a circle."""
-        return self.metres(self.net.metres_within(centre_m, radius_m))
-
 
 def draw_routes(net: Net, fringe_factor: float) -> SumoRoutes:
     """Draw random routes through a network; they are the same for every run on it."""
@@ -166,9 +162,11 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
     wanted, radius_m = experiment.mean_in_coverage, experiment.radio.coverage_radius_m
-    lanes = np.array([street.lanes for street in routes.net.streets])
-    most = most_in_coverage(experiment, routes.net.metres_within(gnb_m, radius_m) @ lanes)
-    metres = routes.metres_within(gnb_m, radius_m)
+    lanes, covered_m = (
+        np.array([street.lanes for street in routes.net.streets]),
+        routes.net.metres_within(gnb_m, radius_m),
+    )
+    most, metres = most_in_coverage(experiment, covered_m @ lanes), routes.metres(covered_m)
     if not metres:
         raise ExperimentError(
             f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
