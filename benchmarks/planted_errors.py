@@ -148,7 +148,7 @@ PLANTED = [
     ),
     PlantedError(
         "traffic driven on from a later state than the kept scenes", "mobility/kept.py",
-        "return deepcopy(self._source)", "return self._source",
+        "rest = deepcopy(self._source)", "rest = self._source",
         "tests/mobility/test_kept.py tests/simulation/test_resume.py",
     ),
     PlantedError(

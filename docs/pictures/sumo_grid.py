@@ -26,6 +26,7 @@ from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import sojourn_bound_s
 from vefl_sim.mobility.grid.roads import STEP_X, STEP_Y, StreetGrid
+from vefl_sim.mobility.grid.routes import GridRoutes
 from vefl_sim.mobility.grid.traffic import IdmTraffic, demand
 from vefl_sim.mobility.scene import Mobility, Scene
 from vefl_sim.mobility.sumo.demand import _vehicle_type, arguments
@@ -56,7 +57,8 @@ class Statistics:
 def experiment(seed: int, **sumo: object) -> Experiment:
     """The default experiment at its default arrival rate, from empty streets; with `sumo`, driven by SUMO."""
     base = from_tables({"run": {"name": "grid", "seed": seed}})
-    rate = demand(base).arrivals_per_s
+    routes = GridRoutes(StreetGrid.of(base.roads, base.radio.coverage_radius_m), base.traffic)
+    rate = demand(base, routes).arrivals_per_s
     ours = {"run": {"name": "grid", "seed": seed}, "traffic": {"warm_start": False, "arrivals_per_s": rate}}
     if not sumo:
         return from_tables(ours)

@@ -91,7 +91,7 @@ def _play(path: Path) -> None:
 def _read_map(path: Path) -> None:
     inputs.map_digest(str(path))
     if path.name.lower().endswith(inputs.OSM):  # what follows is netconvert
-        inputs.require_harmless([path], None, path.name)
+        inputs.require_harmless([path], path, path.name)
         return
     if path.name.lower().endswith(inputs.CONFIGURATION):
         net, _ = inputs.configuration_of(str(path), path.parent)

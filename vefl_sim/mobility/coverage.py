@@ -13,6 +13,7 @@ import numpy as np
 
 from vefl_sim.core.arrays import Bools, Floats, Ints
 from vefl_sim.core.clock import to_s
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Mobility, Scene
@@ -79,8 +80,9 @@ def crossings(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:
     start, end = _in_both(before, after)
     events = _crossings_between(start, end, radius_m)
     if start is not before or end is not after:
-        events += _as_crossings(after.time_ns, _covered_only_in(before, after, radius_m), entered=False)
-        events += _as_crossings(after.time_ns, _covered_only_in(after, before, radius_m), entered=True)
+        was, now = in_coverage(before, radius_m), in_coverage(after, radius_m)
+        events += _as_crossings(after.time_ns, np.setdiff1d(was, after.vehicle, assume_unique=True), entered=False)
+        events += _as_crossings(after.time_ns, np.setdiff1d(now, before.vehicle, assume_unique=True), entered=True)
     return sorted(events, key=lambda crossing: (crossing.time_ns, crossing.cv, not crossing.entered))
 
 
@@ -100,6 +102,17 @@ def at(before: Scene, after: Scene, time_ns: int) -> Scene:
         speed_mps=(1 - share) * start.speed_mps + share * end.speed_mps,
         connected=start.connected,
     )
+
+
+def most_in_coverage(experiment: Experiment, lane_m: float) -> int:
+    """Number of vehicles that fit bumper to bumper on the lanes in coverage, in m; refuses a larger demand."""
+    most = int(lane_m / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
+    if experiment.mean_in_coverage > most:
+        raise ExperimentError(
+            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} vehicles "
+            "at most, bumper to bumper: lower it."
+        )
+    return most
 
 
 def visitors(mobility: Mobility, radius_m: float, duration_ns: int) -> Ints:
@@ -130,11 +143,6 @@ def _in_both(before: Scene, after: Scene) -> tuple[Scene, Scene]:
         return before, after
     _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
     return before.rows(old), after.rows(new)
-
-
-def _covered_only_in(scene: Scene, other: Scene, radius_m: float) -> Ints:
-    """CVs in the circle that do not occur in the other scene."""
-    return np.setdiff1d(in_coverage(scene, radius_m), other.vehicle, assume_unique=True)
 
 
 def _crossings_between(before: Scene, after: Scene, radius_m: float) -> list[Crossing]:

@@ -6,7 +6,7 @@
 max(0, ·) is SUMO's, not the paper's: without it a follower is pushed away by a leader that is much faster.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,11 +35,6 @@ class IdmParams:
     length_m: float
     """Length of the vehicle, from front bumper to back bumper."""
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(f"{field.name} = {getattr(self, field.name)} must be positive")
-
 
 def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: IdmParams) -> Floats:
     """The IDM acceleration u̇ in m/s², for arrays that broadcast; an infinite gap means a free road."""
@@ -50,12 +45,6 @@ def acceleration(speed_mps: Floats, gap_m: Floats, leader_mps: Floats, params: I
     interaction = np.square(wanted_m / np.maximum(gap_m, SMALLEST_GAP_M))
     accel_mps2: Floats = params.max_accel_mps2 * (1.0 - free - interaction)
     return accel_mps2
-
-
-def speed_after_step(speed_mps: Floats, accel_mps2: Floats, params: IdmParams, dt_s: float) -> Floats:
-    """Speed after a step, limited so that vehicles neither reverse nor accelerate past the desired speed."""
-    limit_mps = np.maximum(speed_mps, params.desired_speed_mps)
-    return np.maximum(np.minimum(speed_mps + accel_mps2 * dt_s, limit_mps), 0.0)
 
 
 def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float) -> Motion:
@@ -75,6 +64,7 @@ def follow(leader: Motion, start: Motion, params: IdmParams, dt_s: float) -> Mot
     for t in range(times - 1):
         gap = position[t, :-1] - params.length_m - position[t, 1:]
         accel = acceleration(speed[t, 1:], gap, speed[t, :-1], params)
-        speed[t + 1, 1:] = speed_after_step(speed[t, 1:], accel, params, dt_s)
+        limit = np.maximum(speed[t, 1:], params.desired_speed_mps)  # nobody accelerates past it, or reverses
+        speed[t + 1, 1:] = np.maximum(np.minimum(speed[t, 1:] + accel * dt_s, limit), 0.0)
         position[t + 1, 1:] = position[t, 1:] + 0.5 * (speed[t, 1:] + speed[t + 1, 1:]) * dt_s
     return position[:, 1:], speed[:, 1:]

@@ -1,5 +1,6 @@
 """The scene: positions and speeds of all vehicles, the only interface between mobility and the other packages."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,14 +31,8 @@ class Scene:
 
     def rows(self, places: NDArray[np.int64]) -> "Scene":
         """The scene reduced to these rows, in this order."""
-        return Scene(
-            time_ns=self.time_ns,
-            vehicle=self.vehicle[places],
-            x_m=self.x_m[places],
-            y_m=self.y_m[places],
-            speed_mps=self.speed_mps[places],
-            connected=self.connected[places],
-        )
+        columns = {name: column[places] for name, column in vars(self).items() if name != "time_ns"}
+        return Scene(time_ns=self.time_ns, **columns)
 
     def same_as(self, other: "Scene") -> bool:
         """Whether both scenes have equal values in all columns, to the last bit."""
@@ -57,3 +52,20 @@ class Mobility(Protocol):
     def advance(self) -> Scene:
         """Move all vehicles by one step and return the new scene."""
         ...
+
+
+class Played:
+    """A Mobility that returns given scenes, `step_ns` apart, one after the other."""
+
+    def __init__(self, step_ns: int, scenes: Iterator[Scene]) -> None:
+        self.step_ns, self._scenes = step_ns, scenes
+        self._scene = next(scenes)
+
+    def scene(self) -> Scene:
+        """The current scene."""
+        return self._scene
+
+    def advance(self) -> Scene:
+        """The next scene."""
+        self._scene = next(self._scenes)
+        return self._scene

@@ -33,7 +33,7 @@ from vefl_sim.experiment.part_files import parts_in
 from vefl_sim.experiment.plugins import declaration, require_protocol
 from vefl_sim.experiment.toml import load, read_experiment, with_settings
 from vefl_sim.learning.model_card import ModelCard
-from vefl_sim.mobility.recorded.trajectory import COMPLETE
+from vefl_sim.mobility.recorded.playback import COMPLETE
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
 from vefl_sim.records.identity import Identity, library_notes, require_same, require_same_version
 from vefl_sim.records.lock import locked

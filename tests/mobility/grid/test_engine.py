@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.mobility.grid.makers import empty_streets
-from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
+from vefl_sim.mobility.grid.roads import NONE, StreetGrid
 from vefl_sim.mobility.idm import IdmParams, follow
 
 GRID = StreetGrid.rectangle(4, 4, 400.0)
@@ -31,21 +31,6 @@ def test_in_a_lane_the_motion_is_that_of_follow():
     expected = follow((position[:, 3], speed[:, 3]), start, DRIVER, 0.1)
     np.testing.assert_allclose(position[:, 2::-1], expected[0], atol=1e-9)
     np.testing.assert_allclose(speed[:, 2::-1], expected[1], atol=1e-9)
-
-
-def test_a_tail_that_sticks_out_into_the_lane_behind_is_not_run_into():
-    streets = streets_with([330.0, 370.0])
-    fleet = streets.fleet
-    fleet.next_edge[:] = GRID.turns[INNER, [RIGHT, LEFT]]
-    # One has crossed, turned left and stands with 3 of its 5 m still on the lane; the other turns right.
-    fleet.edge[1], fleet.came_from[1], fleet.position_m[1] = fleet.next_edge[1], INNER, 2.0
-    fleet.speed_mps[1], fleet.limit_m[1], fleet.cleared[1] = 0.0, 2.0, True
-    fleet.next_edge[1] = GRID.turns[fleet.edge[1], STRAIGHT]
-    fleet.cleared[0], fleet.limit_m[0] = True, 700.0
-    for _ in range(1, 300):
-        streets.drive()
-    assert fleet.edge[0] == INNER
-    assert 400 - 3 - 3 < fleet.position_m[0] <= 400 - 3
 
 
 def test_populating_leaves_no_speed_that_is_not_safe():

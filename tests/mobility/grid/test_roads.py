@@ -49,12 +49,6 @@ def test_junction_numbers_are_places(grid):
     assert np.bincount(np.unique(grid.junction[inner], return_inverse=True)[1]).tolist() == [4] * len(place)
 
 
-def test_stubs_begin_and_end_outside():
-    grid = StreetGrid.rectangle(3, 3, 100.0)
-    assert np.abs(starts(grid)[grid.entries]).max(axis=1).tolist() == [250.0] * 16
-    assert np.abs(ends(grid)[grid.leads_out]).max(axis=1).tolist() == [250.0] * 16
-
-
 @pytest.mark.parametrize("radius", [10.0, 128.0, 200.0, 500.0, 5000.0])
 def test_metres_within_by_counting_centimetres(radius):
     grid = StreetGrid.rectangle(4, 4, 128.0)
@@ -63,14 +57,6 @@ def test_metres_within_by_counting_centimetres(radius):
         x, y = grid.xy(np.arange(grid.edges), np.full(grid.edges, position))
         sampled += 0.1 * (x**2 + y**2 <= radius**2)
     np.testing.assert_allclose(grid.metres_within(radius), sampled, atol=0.11)
-
-
-def test_stop_lines():
-    grid = StreetGrid.rectangle(2, 2, 128.0)
-    assert grid.stop_line_m == 121.0
-    assert set(grid.limit_m[~grid.leads_out]) == {121.0}
-    assert set(grid.limit_m[grid.leads_out]) == {np.inf}
-    assert StreetGrid.rectangle(2, 2, 20.0).stop_line_m == 15.0
 
 
 class TestRectangle:

@@ -7,42 +7,41 @@ from hypothesis import strategies as st
 
 from vefl_sim.experiment.experiment import TrafficTable
 from vefl_sim.mobility.grid.roads import LEFT, NONE, RIGHT, STRAIGHT, StreetGrid
-from vefl_sim.mobility.grid.routes import TURN_WEIGHTS, GridRoutes, RandomWalkRoutes, ThroughRoutes
+from vefl_sim.mobility.grid.routes import GridRoutes, random_walk, random_walk_visits, through_visits
 
 GRID = StreetGrid.rectangle(3, 3, 100.0)
+GOALS = GRID.exits
+VISITS = through_visits(GRID)
+
+
+def routes(share=0.0, leaving=0.1):
+    return GridRoutes(GRID, TrafficTable(through_share=share, leaving_weight=leaving))
+
+
+def wandering(leaving=0.1):
+    return random_walk_visits(GRID, random_walk(GRID, leaving))
 
 
 def test_visits_balance_at_every_edge():
-    routes = RandomWalkRoutes(GRID, 0.1)
-    visits, inflow = routes.expected_visits, np.zeros(GRID.edges)
+    visits, probability, inflow = wandering(), random_walk(GRID, 0.1), np.zeros(GRID.edges)
     inflow[GRID.entries] = 1 / GRID.entries.size
     for edge in np.flatnonzero(~GRID.leads_out):
         for turn in range(3):
-            inflow[GRID.turns[edge, turn]] += visits[edge] * routes.probability[edge, turn]
+            inflow[GRID.turns[edge, turn]] += visits[edge] * probability[edge, turn]
     np.testing.assert_allclose(visits, inflow, atol=1e-9)
-
-
-def test_without_a_reason_to_stay_flow_is_uniform():
-    # Turns are symmetric, so with weight 1 every lane carries the same flow: that of one entry.
-    visits = RandomWalkRoutes(GRID, leaving_weight=1.0).expected_visits
-    np.testing.assert_allclose(visits, 1 / GRID.entries.size, atol=1e-9)
 
 
 def test_next_edge_cuts_the_unit_interval_by_the_weights():
     inner = np.flatnonzero(~GRID.leads_out & ~GRID.leads_out[GRID.turns].any(axis=1))[0]
-    assert TURN_WEIGHTS == {LEFT: 1, STRAIGHT: 2, RIGHT: 1}
     uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 0.9999])
     turns = GRID.turns[inner, [LEFT, LEFT, STRAIGHT, STRAIGHT, RIGHT, RIGHT]]
-    np.testing.assert_array_equal(RandomWalkRoutes(GRID, 0.1).next_edge(np.full(6, inner), uniform), turns)
+    np.testing.assert_array_equal(routes().next_edge(np.full(6, inner), np.full(6, NONE), uniform), turns)
 
 
 def test_a_way_out_is_rarer_by_the_leaving_weight():
     # Towards the border: left 1, out 2·0.5, right 1.
     towards = next(e for e in range(GRID.edges) if GRID.leads_out[GRID.turns[e]].tolist() == [False, True, False])
-    np.testing.assert_allclose(RandomWalkRoutes(GRID, 0.5).probability[towards], 1 / 3)
-
-
-THROUGH = ThroughRoutes(GRID)
+    np.testing.assert_allclose(random_walk(GRID, 0.5)[towards], 1 / 3)
 
 
 def point(edge, end):
@@ -52,9 +51,9 @@ def point(edge, end):
 
 def way_of(entry, goal, rng):
     """The edges that one vehicle takes from its entry to its goal."""
-    edges = [entry]
+    edges, passing = [entry], routes()
     while edges[-1] != goal:
-        following = THROUGH.next_edge(np.array([edges[-1]]), np.array([goal]), rng.random(1))[0]
+        following = passing.next_edge(np.array([edges[-1]]), np.array([goal]), rng.random(1))[0]
         assert following != NONE
         edges.append(int(following))
         assert len(edges) < 20
@@ -62,7 +61,7 @@ def way_of(entry, goal, rng):
 
 
 def elsewhere(entry):
-    return [goal for goal in THROUGH.goals.tolist() if point(goal, True) != point(entry, False)]
+    return [goal for goal in GOALS.tolist() if point(goal, True) != point(entry, False)]
 
 
 @given(entry=st.sampled_from(GRID.entries.tolist()), seed=st.integers(0, 2**32 - 1), data=st.data())
@@ -74,44 +73,24 @@ def test_everybody_gets_to_the_goal_by_a_shortest_way(entry, seed, data):
     assert GRID.leads_out[edges].sum() == 1
 
 
-def blocks_between(entry, goal):
-    return sum(map(abs, np.subtract(point(entry, True), point(goal, False)))) / 100
-
-
-def test_all_shortest_ways_are_taken():
-    # From a corner to the opposite one of 3 × 3 blocks there are 6 choose 3 = 20 ways.
-    entry, goal = next((e, g) for e in GRID.entries for g in elsewhere(e) if blocks_between(e, g) == 6)
-    rng = np.random.default_rng(1)
-    ways = {tuple(way_of(int(entry), goal, rng)) for _ in range(400)}
-    assert len(ways) == 20
-
-
 def test_expected_visits_against_vehicles_that_pass_through():
     rng, vehicles = np.random.default_rng(1), 1500
-    count = np.zeros((GRID.edges, THROUGH.goals.size))
+    count = np.zeros(GRID.edges)
     for _ in range(vehicles):
         entry = int(rng.choice(GRID.entries))
-        goal = int(rng.choice(elsewhere(entry)))
-        for edge in way_of(entry, goal, rng):
-            count[edge, THROUGH.goals.tolist().index(goal)] += 1
-    np.testing.assert_allclose(count.sum(axis=1) / vehicles, THROUGH.visits.sum(axis=1), atol=0.05)
+        np.add.at(count, way_of(entry, int(rng.choice(elsewhere(entry))), rng), 1)
+    np.testing.assert_allclose(count / vehicles, VISITS.sum(axis=1), atol=0.05)
 
 
 def test_everybody_comes_in_once_and_leaves_once():
-    assert THROUGH.visits[GRID.entries].sum() == pytest.approx(1)
-    assert THROUGH.visits[THROUGH.goals].sum() == pytest.approx(1)
-    np.testing.assert_allclose(np.diag(THROUGH.visits[THROUGH.goals]), 1 / THROUGH.goals.size)
+    assert VISITS[GRID.entries].sum() == pytest.approx(1)
+    np.testing.assert_allclose(VISITS[GOALS], np.eye(GOALS.size) / GOALS.size)
 
 
-def routes(share=0.0, leaving=0.1):
-    return GridRoutes(GRID, TrafficTable(through_share=share, leaving_weight=leaving))
-
-
-def test_visits_are_those_of_both_kinds_by_their_shares():
-    wander, through = RandomWalkRoutes(GRID, 0.1).expected_visits, ThroughRoutes(GRID).visits.sum(axis=1)
-    np.testing.assert_allclose(routes(0.25).expected_visits, 0.75 * wander + 0.25 * through)
-    np.testing.assert_allclose(routes(1.0).expected_visits, through)
-    np.testing.assert_allclose(routes(0.0).expected_visits, wander)
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_visits_are_those_of_both_kinds_by_their_shares(share):
+    expected = (1 - share) * wandering() + share * VISITS.sum(axis=1)
+    np.testing.assert_allclose(routes(share).expected_visits, expected)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
@@ -124,28 +103,13 @@ def test_that_share_of_the_arrivals_has_a_goal(share):
 
 
 def test_on_an_inner_edge_goals_are_those_that_lead_there():
-    rng, through = np.random.default_rng(1), ThroughRoutes(GRID)
-    edge = int(np.flatnonzero(~GRID.leads_out)[7])
+    rng, edge = np.random.default_rng(1), int(np.flatnonzero(~GRID.leads_out)[7])
     goal = routes(1.0).goal(np.full(3000, edge), rng.random(3000))
-    shares = np.array([(goal == g).mean() for g in through.goals])
-    np.testing.assert_allclose(shares, through.visits[edge] / through.visits[edge].sum(), atol=0.03)
+    shares = np.array([(goal == g).mean() for g in GOALS])
+    np.testing.assert_allclose(shares, VISITS[edge] / VISITS[edge].sum(), atol=0.03)
 
 
-def test_who_has_a_goal_turns_towards_it_and_the_others_wander():
-    entry = GRID.entries[:2]
-    mixed = routes(0.5)
-    goal = np.array([NONE, ThroughRoutes(GRID).goals[5]])
-    uniform = np.array([0.3, 0.3])
-    expected = [
-        RandomWalkRoutes(GRID, 0.1).next_edge(entry[:1], uniform[:1]),
-        ThroughRoutes(GRID).next_edge(entry[1:], goal[1:], uniform[1:]),
-    ]
-    assert mixed.next_edge(entry, goal, uniform).tolist() == np.concatenate(expected).tolist()
-
-
-def test_distance_within_grows_with_the_radius_and_with_staying():
-    stays, passes = routes(leaving=0.1), routes(leaving=1.0)
-    metres = [stays.expected_metres(radius) for radius in (49.0, 60.0, 150.0, 1e6)]
-    assert metres[0] == 0
-    assert np.all(np.diff(metres) > 0)
-    assert stays.expected_metres(150.0) > 2 * passes.expected_metres(150.0)
+def test_vehicles_with_and_without_a_goal_choose_their_turns_alone():
+    edge, goal, uniform = GRID.entries[:2], np.array([NONE, GOALS[5]]), np.array([0.3, 0.3])
+    alone = [routes().next_edge(edge[[i]], goal[[i]], uniform[[i]])[0] for i in (0, 1)]
+    assert routes().next_edge(edge, goal, uniform).tolist() == alone

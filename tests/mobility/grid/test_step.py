@@ -1,58 +1,13 @@
-"""One step of all vehicles: their order in the lanes, and the compiled step against its plain twin."""
-
-from itertools import pairwise
+"""The compiled step of all vehicles against its plain twin."""
 
 import numpy as np
 import pytest
 
-from tests.mobility.grid.makers import fleet_of
 from tests.mobility.grid.plain_step import PlainStep, vehicles_of
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
-from vefl_sim.mobility.grid.roads import NONE, Ways
-from vefl_sim.mobility.grid.step import line_up, step
+from vefl_sim.mobility.grid.step import step
 from vefl_sim.mobility.grid.traffic import IdmTraffic
-from vefl_sim.mobility.idm import IdmParams
-
-EDGES, BLOCK, LENGTH = 80, 100.0, 5.0
-DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 15.0, LENGTH)
-ZEROS = np.zeros(EDGES, np.int64)
-WAYS = Ways(BLOCK, 93.0, 7.0, np.full(EDGES, 93.0), ZEROS, ZEROS, 1)
-
-
-def on_lane(fleet, edge):
-    """Position and index of all vehicles with a part on this lane, from the rear."""
-    here = []
-    for i in range(fleet.size):
-        if fleet.edge[i] == edge:
-            here.append((fleet.position_m[i], i))
-        if fleet.came_from[i] == edge and fleet.position_m[i] < LENGTH:
-            here.append((fleet.position_m[i] + BLOCK, i))
-    return sorted(here)
-
-
-def random_fleet(rng):
-    count = int(rng.integers(0, 40))
-    edge = rng.integers(0, 12, count)
-    came_from = rng.permutation(40)[:count]  # at most one vehicle with its rear on each previous lane, as on the grid
-    position = rng.choice([rng.random(count) * BLOCK, rng.random(count) * LENGTH])
-    return fleet_of(edge, position, np.where((rng.random(count) < 0.7) & (came_from != edge), came_from, NONE), DRIVER)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_leaders_and_last_ones_by_searching_lane_by_lane(seed):
-    fleet = random_fleet(np.random.default_rng(seed))
-    lanes = line_up(fleet, WAYS, LENGTH)
-    leader, gap = np.full(fleet.size, NONE), np.full(fleet.size, np.inf)
-    for edge in range(70):
-        here = on_lane(fleet, edge)
-        for (behind, i), (ahead, j) in pairwise(here):
-            leader[i], gap[i] = j, ahead - LENGTH - behind
-        assert lanes.last[edge] == (here[0][1] if here else NONE)
-        assert lanes.back_m[edge] == pytest.approx(here[0][0] - LENGTH if here else np.inf)
-    np.testing.assert_array_equal(lanes.leader, leader)
-    np.testing.assert_allclose(lanes.gap_m, gap, atol=1e-9)
-
 
 COLUMNS = ("position_m", "speed_mps", "limit_m", "cleared", "asked_step")
 CASES = [

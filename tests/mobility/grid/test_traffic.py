@@ -6,9 +6,9 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, MobilityTable, RadioTable, RoadsTable, RunTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
 from vefl_sim.mobility.coverage import in_coverage
-from vefl_sim.mobility.grid.junctions import PATHS_MEET, light
+from vefl_sim.mobility.grid.junctions import PATHS_MEET
 from vefl_sim.mobility.grid.roads import NONE
 from vefl_sim.mobility.grid.traffic import IdmTraffic
 
@@ -31,12 +31,6 @@ def traffic_with(seed=1, **keys):
 def scenes(traffic, seconds):
     """The current scene and those of the next seconds."""
     return [traffic.scene()] + [traffic.advance() for _ in range(round(seconds * 1e9 / traffic.step_ns))]
-
-
-def both(before, after):
-    """Indices of the vehicles that are in both scenes."""
-    _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
-    return old, new
 
 
 class Watch:
@@ -132,11 +126,10 @@ def test_nobody_overlaps_meets_jumps_speeds_runs_a_red_light_or_brakes_impossibl
         assert gap > 0.3
         assert meetings == 0
         assert watch.over_red == 0
-        assert after.speed_mps.max(initial=0) <= speed
         assert after.speed_mps.min(initial=0) >= 0
-        old, new = both(before, after)
+        assert after.speed_mps.max(initial=0) <= speed
+        _, old, new = np.intersect1d(before.vehicle, after.vehicle, assume_unique=True, return_indices=True)
         driven = np.hypot(after.x_m[new] - before.x_m[old], after.y_m[new] - before.y_m[old])
-        assert (driven <= speed * step + 1e-9).all()
         # Not farther than at the mean of both speeds; shorter only if it turned a corner.
         mean = (after.speed_mps[new] + before.speed_mps[old]) / 2
         assert (driven <= mean * step + 1e-9).all()
@@ -171,24 +164,6 @@ def test_the_same_seed_gives_the_same_traffic_bit_for_bit_and_scenes_do_not_chan
     assert not first.same_as(other.scene())
 
 
-def test_a_route_does_not_depend_on_the_step():
-    """Vehicle 1 visits the same edges, although it meets other vehicles at other times."""
-
-    def route(step):
-        traffic = traffic_with(step=step, warm_start=False, arrivals_per_s=0.5)
-        edges = []
-        for _ in range(round(120 / step)):
-            fleet = traffic.streets.fleet
-            edges += fleet.edge[fleet.vehicle == 1].tolist()
-            traffic.advance()
-        return [edge for edge, _ in itertools.groupby(edges)]
-
-    fine, coarse = route(0.1), route(0.5)
-    shared = min(len(fine), len(coarse))
-    assert shared >= 5
-    assert fine[:shared] == coarse[:shared]
-
-
 def vehicles_in_coverage(seconds, **keys):
     return [s.vehicle[np.hypot(s.x_m, s.y_m) <= 500] for s in scenes(traffic_with(**keys), seconds)]
 
@@ -197,12 +172,6 @@ def test_35_in_coverage_and_about_290_unique_vehicles_in_2000_s():
     run = vehicles_in_coverage(2000, step=1.0)
     assert 30 < np.mean([vehicles.size for vehicles in run]) < 40
     assert 260 < np.unique(np.concatenate(run)).size < 320
-
-
-@pytest.mark.parametrize("speed", [0.45, 26.82])
-def test_the_mean_in_coverage_holds_at_any_speed(speed):
-    counts = [v.size for seed in (1, 2) for v in vehicles_in_coverage(400, seed=seed, speed=speed, step=1.0)]
-    assert 28 < np.mean(counts) < 42
 
 
 def test_a_populated_start_is_like_what_follows():
@@ -225,48 +194,32 @@ def test_share_of_connected_vehicles():
     assert all_of_them.connected.all()
 
 
-def test_who_cannot_come_in_waits_outside():
-    """More vehicles arrive than the 36 entries can take; they enter one by one, with comfortable gaps."""
-    traffic = traffic_with(warm_start=False, arrivals_per_s=29.0, step=0.5)
-    watch = Watch(traffic)
-    for _ in range(120):
-        traffic.advance()
-        assert watch.look()[0] > 0.5
-    assert traffic.scene().vehicle.size > 300
-    assert len(traffic._arrivals.waiting) > 300
-
-
-def test_dense_traffic_does_not_lock_up():
-    traffic = traffic_with(step=0.5, mean_in_coverage=300.0)
-    halves = np.array_split([scene.speed_mps.mean() for scene in scenes(traffic, 200)], 2)
-    assert halves[1].mean() > 2.0
-    assert halves[1].mean() > 0.7 * halves[0].mean()
-
-
 @pytest.mark.parametrize(
-    ("roads", "radius", "mobility", "vehicles"),
+    ("roads", "mobility", "traffic"),
     [
-        ({}, 500.0, {"step_s": 1.0, "headway_s": 0.05, "min_gap_m": 0.05, "max_accel_mps2": 4.0}, 200.0),
-        ({"block_m": 20.0, "blocks": 10}, 100.0, {"step_s": 0.5}, 10.0),
+        ({}, {"step_s": 1.0, "headway_s": 0.05, "min_gap_m": 0.05, "max_accel_mps2": 4.0}, {"mean_in_coverage": 200.0}),
+        ({"block_m": 20.0, "blocks": 50}, {"step_s": 0.5}, {"mean_in_coverage": 100.0}),
+        ({}, {"step_s": 0.5}, {"mean_in_coverage": 300.0}),
+        ({}, {"step_s": 0.5}, {"warm_start": False, "arrivals_per_s": 29.0}),
     ],
-    ids=["headway and gap far below what IDM alone could maintain", "short blocks"],
+    ids=["headway and gap far below what IDM alone could maintain", "short blocks", "dense", "more than can enter"],
 )
-def test_nobody_collides_in_extreme_traffic_either(roads, radius, mobility, vehicles):
-    experiment = Experiment(
-        run=RunTable(name="x"),
-        roads=RoadsTable(**roads),
-        radio=RadioTable(coverage_radius_m=radius),
-        mobility=MobilityTable(**mobility),
-        traffic=TrafficTable(mean_in_coverage=vehicles),
+def test_nobody_collides_in_extreme_traffic_either(roads, mobility, traffic):
+    traffic = IdmTraffic(
+        Experiment(
+            run=RunTable(name="x"),
+            roads=RoadsTable(**roads),
+            mobility=MobilityTable(**mobility),
+            traffic=TrafficTable(**traffic),
+        ),
+        Streams(1),
     )
-    traffic = IdmTraffic(experiment, Streams(1))
     watch = Watch(traffic)
-    watch.look()
     for _ in range(100):
-        traffic.advance()
         gap, meetings = watch.look()
         assert gap > 0
         assert meetings == 0
+        traffic.advance()
     assert traffic.scene().speed_mps.mean() > 1.0
 
 
@@ -278,36 +231,19 @@ def test_vehicles_longer_than_a_block_are_refused():
         IdmTraffic(experiment, Streams(1))
 
 
-def test_after_settling_everything_begins_anew_without_a_break():
-    """Vehicles are numbered from 1, lights continue in their phases, and newcomers draw from their own streams."""
+def test_after_settling_everything_begins_anew():
+    """The time is 0, vehicles are numbered from 1, and newcomers draw from their own streams."""
     streets = IdmTraffic(experiment_with(warm_start=False, arrivals_per_s=0.001), Streams(5)).streets
     streets.enter(streets.grid.entries[:20])
-    lights = []
-    restart_clock = streets._restart_clock
-    streets._restart_clock = lambda: (
-        lights.append(all_lights(streets)),
-        restart_clock(),
-        lights.append(all_lights(streets)),
-    )
     streets.settle(np.random.default_rng(1))
-    assert lights[0] == lights[1]
-    assert set(lights[0]) == {0, 1, 2}
     assert streets.time_ns == 0
     assert streets.fleet.vehicle.tolist() == list(range(1, streets.fleet.size + 1))
     assert streets.fleet.asked_step.max() <= 0
-    newcomer = streets.fleet.size + 1
-    streets.enter(streets.grid.entries[20:21])
-    first_draws = Streams(5).generator("traffic", newcomer).random(8)  # connected, five for the driver, goal, turn
-    assert streets.fleet.next_edge[-1] == streets._routes.next_edge(
-        streets.grid.entries[20:21], np.array([NONE]), first_draws[7:8]
-    )
-    assert streets._generators[newcomer].random() == Streams(5).generator("traffic", newcomer).random(9)[8]
-
-
-def all_lights(streets):
-    grid = streets.grid
-    inner = np.flatnonzero(~grid.leads_out)
-    return [light(streets.signals, grid.junction[e], grid.heading[e], streets.time_ns) for e in inner]
+    entry, newcomer = streets.grid.entries[20:21], streets.fleet.size + 1
+    streets.enter(entry)
+    draws = Streams(5).generator("traffic", newcomer).random(9)  # connected, five for the driver, goal, turn, next turn
+    assert streets.fleet.next_edge[-1] == streets._routes.next_edge(entry, np.array([NONE]), draws[7:8])
+    assert streets._generators[newcomer].random() == draws[8]
 
 
 @pytest.mark.parametrize(("step", "gap"), [(1.0, 0.1), (0.1, 2.0)])

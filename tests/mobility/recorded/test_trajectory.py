@@ -8,8 +8,8 @@ import pytest
 
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import ROWS_PER_GROUP
-from vefl_sim.mobility.recorded.trajectory import Trajectory, own_scenes, record
-from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.recorded.playback import own_scenes, record, trajectory
+from vefl_sim.mobility.scene import Played, Scene
 
 STEP_NS = 100_000_000
 EMPTY = Scene(0, *(np.zeros(0) for _ in range(5)))
@@ -26,40 +26,18 @@ def scenes(count: int, most: int, seed: int = 1) -> list[Scene]:
     return drawn
 
 
-class GivenScenes:
-    """A mobility that returns given scenes one after the other."""
-
-    step_ns = STEP_NS
-
-    def __init__(self, given: list[Scene]) -> None:
-        self._given, self._at = given, 0
-
-    def scene(self) -> Scene:
-        return self._given[self._at]
-
-    def advance(self) -> Scene:
-        self._at += 1
-        return self.scene()
-
-
 def write(path: Path, given: list[Scene]) -> None:
-    record(GivenScenes(given), path, given[-1].time_ns - STEP_NS)
+    record(Played(STEP_NS, iter(given)), path, given[-1].time_ns - STEP_NS)
 
 
 @pytest.mark.parametrize(("count", "most"), [(300, 5), (60, 2 * ROWS_PER_GROUP // 30)])
 def test_what_was_written_is_played(tmp_path: Path, count: int, most: int) -> None:
     given = scenes(count, most)
     write(tmp_path / "t.parquet", given)
-    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
+    played = trajectory(tmp_path / "t.parquet", STEP_NS)
     assert played.scene().same_as(given[0])
     assert all(played.advance().same_as(scene) for scene in given[1:])
     assert played.advance().vehicle.size == 0
-
-
-def test_nobody_at_all(tmp_path: Path) -> None:
-    write(tmp_path / "t.parquet", [EMPTY])
-    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
-    assert [played.scene().time_ns, played.advance().time_ns] == [0, STEP_NS]
 
 
 def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
@@ -73,9 +51,8 @@ def test_it_lasts_until_the_last_recorded_scene(tmp_path: Path) -> None:
 
 
 def test_it_is_recorded_up_to_a_step_after_the_end(tmp_path: Path) -> None:
-    given, steps = scenes(30, 5), []
-    record(GivenScenes(given), tmp_path / "t.parquet", 10 * STEP_NS, steps.append)
-    assert steps == [step * STEP_NS for step in range(11)]
-    played = Trajectory(tmp_path / "t.parquet", STEP_NS)
+    given = scenes(30, 5)
+    record(Played(STEP_NS, iter(given)), tmp_path / "t.parquet", 10 * STEP_NS)
+    played = trajectory(tmp_path / "t.parquet", STEP_NS)
     assert all(played.advance().same_as(scene) for scene in given[1:12])
     assert played.advance().vehicle.size == 0

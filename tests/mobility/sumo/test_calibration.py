@@ -8,33 +8,26 @@ from vefl_sim.mobility.sumo.demand import (
     Pilot,
     _check_jam,
     _corrected_rate,
-    _growth_exponent,
-    _is_hopeless,
     _next_rate,
 )
 
 
-def test_numbers_grow_as_they_did_between_the_pilots() -> None:
+@pytest.mark.parametrize(
+    ("found", "corrected"),
+    [(40.8, 2.0 * (35 / 40.8) ** 0.5), (36.0, 2.0), (0.0, 2.0)],
+)
+def test_a_rate_is_corrected_unless_it_is_near(found: float, corrected: float) -> None:
+    """Between the best pilot and the nearest one, numbers grow with the square of the rate."""
     far, near, best = Pilot(0.1, 1.0, 0.5), Pilot(1.0, 10.0, 0.5), Pilot(2.0, 40.0, 0.5)
-    assert _growth_exponent(best, [far, near, best]) == pytest.approx(2.0)
-    assert _growth_exponent(best, [best]) == 1.0
-
-
-def test_a_rate_is_corrected_unless_it_is_near() -> None:
-    assert _corrected_rate(Pilot(2.0, 40.8, 0.1), 1.0, 35.0) == pytest.approx(2.0 * 35 / 40.8)
-    assert _corrected_rate(Pilot(2.0, 40.8, 0.1), 2.0, 35.0) == pytest.approx(2.0 * (35 / 40.8) ** 0.5)
-    assert _corrected_rate(Pilot(2.0, 36.0, 0.1), 1.0, 35.0) == 2.0
-    assert _corrected_rate(Pilot(2.0, 0.0, 0.1), 1.0, 35.0) == 2.0
+    confirming = Pilot(2.0, found, 0.1)
+    assert _corrected_rate(confirming, best, [far, near, best], 35.0) == pytest.approx(corrected)
 
 
 def test_a_jam_is_no_reason_for_more_departures() -> None:
     flowing, jam = Pilot(1.0, 60.0, 0.5), Pilot(4.0, 90.0, 0.5, jammed=True)
     assert _next_rate([jam], 500.0) < 4.0
     assert _next_rate([flowing, jam], 500.0) == pytest.approx(2.0)
-    assert not _is_hopeless([flowing, jam], 500.0)
     nearer = Pilot(1.4, 80.0, 0.5, jammed=True)
-    assert _is_hopeless([flowing, jam, nearer], 500.0)
-    assert not _is_hopeless([flowing, nearer], 70.0)  # the wanted number is between the two
     with pytest.raises(
         ExperimentError, match="with 60 vehicles in coverage the traffic still flowed, with 90 it stood still"
     ):

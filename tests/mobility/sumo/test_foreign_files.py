@@ -17,7 +17,7 @@ from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, require_h
 from vefl_sim.mobility.sumo.inputs import convert, map_digest, net_of, read_configuration
 from vefl_sim.mobility.sumo.map_import import import_map
 from vefl_sim.mobility.sumo.net import read_net
-from vefl_sim.mobility.sumo.programs import require_accepted, run_program
+from vefl_sim.mobility.sumo.programs import ask, file_argument, run_program
 from vefl_sim.mobility.sumo.traffic import drive, driven_trajectory, prepare_sumo
 
 KEPT = "the user's own"
@@ -49,6 +49,11 @@ def configured(folder: Path, options: str = "", more: str | None = None) -> Path
     return path
 
 
+def passed_on(folder: Path, options: str = "") -> tuple[str, ...]:
+    """What SUMO gets of a configuration with these options."""
+    return read_configuration(configured(folder, options)).arguments({})
+
+
 def refused(file: Path, folder: Path) -> str:
     """The one sentence with which a run refuses a file, and nothing is written."""
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -68,68 +73,52 @@ def vehicles(file: Path, folder: Path) -> int:
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        "option",
-        [
+    def test_whatever_is_not_known_to_be_harmless_is_named(self, folder: Path) -> None:
+        options = [
             "save-template", "save-configuration", "save-schema", "configuration-file", "astar.landmark-distances",
             "remote-port", "python-script", "unheard-of",
-        ],
-    )  # fmt: skip
-    def test_whatever_is_not_known_to_be_harmless(self, folder: Path, option: str) -> None:
-        sentence = refused(configured(folder, f'<output><{option} value="kept"/></output>'), folder)
-        assert f'town.sumocfg" sets {option} = "kept", and only options that read files or change' in sentence
-
-    def test_all_of_them_are_named(self, folder: Path) -> None:
+        ]  # fmt: skip
         with pytest.raises(BadInput) as error:
-            read_configuration(configured(folder, '<unheard-of v="1"/><remote-port v="9"/>'))
-        assert [problem.split(" sets ")[1].split()[0] for problem in error.value.problems] == [
-            "unheard-of",
-            "remote-port",
-        ]
+            passed_on(folder, "".join(f'<{option} value="kept"/>' for option in options))
+        assert [problem.split(" sets ")[1].split()[0] for problem in error.value.problems] == options
 
     def test_of_all_options_that_name_a_file_only_inputs_are_passed_on(self, folder: Path) -> None:
         """All options of the installed SUMO, from its own template, by all their names."""
         run_program("sumo", ("--save-template", folder / "all.xml"), "no template")
         named = [e for e in ElementTree.parse(folder / "all.xml").iter() if e.get("type") == "FILE"]
-        names = [name for e in named for name in (e.tag, *e.get("synonymes", "").split())]
+        names = {name for e in named for name in (e.tag, *e.get("synonymes", "").split())}
         assert len(names) > 80
-        inputs = set(names) & set(inputs_module._INPUTS)
-        assert inputs == set(inputs_module._INPUTS)
-        for name in set(names) - inputs:
+        assert names >= set(inputs_module._INPUTS)
+        for name in names - set(inputs_module._INPUTS):
             try:
-                passed = read_configuration(configured(folder, f'<{name} value="kept"/>')).arguments()
+                passed = passed_on(folder, f'<{name} value="kept"/>')
             except BadInput:
                 continue
             assert len(passed) == 2, name
 
-    @pytest.mark.parametrize(
-        "option",
-        [
+    def test_outputs_are_left_out(self, folder: Path) -> None:
+        options = [
             "tripinfo", "l", "save-state.period", "output-prefix", "device.ssm.file", "device.rerouting.output",
             "pedestrian.jupedsim.py", "tripinfo-output.write-unfinished", "device.fcd.probability",
-        ],
-    )  # fmt: skip
-    def test_outputs_are_left_out(self, folder: Path, option: str) -> None:
-        passed = read_configuration(configured(folder, f'<output><{option} value="kept"/></output>')).arguments()
-        assert passed == read_configuration(configured(folder)).arguments()
+        ]  # fmt: skip
+        assert passed_on(folder, "".join(f'<{option} value="kept"/>' for option in options)) == passed_on(folder)
+
+    def test_what_changes_the_traffic_is_passed_on(self, folder: Path) -> None:
+        options = '<b v="3"/><scale value="2"/><time-to-teleport.ride value="7"/><verbose value="1"/>'
+        assert passed_on(folder, options) == (
+            f"--net-file={folder / 'net.xml'}", f"--route-files={folder / 'trips.xml'}",
+            "--b=3", "--scale=2", "--time-to-teleport.ride=7",
+        )  # fmt: skip
 
     def test_a_list_where_sumo_takes_one_file(self, folder: Path) -> None:
         """SUMO would take both names, with the comma between them, for the path of another network."""
         other = folder / f"a.xml,{folder}"
         other.mkdir(parents=True)
-        lane_data = '<laneData id="d" freq="1" file="kept"/></net>'
-        (other / "net.xml").write_text((folder / "net.xml").read_text().replace("</net>", lane_data))
-        (folder / "a.xml").write_bytes((folder / "net.xml").read_bytes())
+        for file in (other / "net.xml", folder / "a.xml"):
+            file.write_bytes((folder / "net.xml").read_bytes())
         path = configured(folder)
         path.write_text(path.read_text().replace('"net.xml"', '"a.xml,net.xml"'))
         assert "a.xml,net.xml, and there is no such file" in refused(path, folder)
-
-    def test_what_changes_the_traffic_is_passed_on(self, folder: Path) -> None:
-        path = configured(folder, '<b v="3"/><scale value="2"/><time-to-teleport.ride value="7"/><verbose value="1"/>')
-        assert read_configuration(path).arguments() == (
-            f"--net-file={folder / 'net.xml'}", f"--route-files={folder / 'trips.xml'}",
-            "--b=3", "--scale=2", "--time-to-teleport.ride=7",
-        )  # fmt: skip
 
     def test_the_run_sets_the_rest(self, folder: Path) -> None:
         """With an option twice SUMO would not start; what is only for sumo-gui need not exist."""
@@ -139,38 +128,44 @@ class TestOptions:
     def test_a_value_is_never_an_option(self, folder: Path) -> None:
         assert "SUMO says" in refused(configured(folder, '<ignore-route-errors value="--fcd-output=kept"/>'), folder)
 
-    @pytest.mark.parametrize("name", ["http://127.0.0.1:9/net.xml", "/dev/zero", "missing.xml", "${HOME", "."])
+    @pytest.mark.parametrize("name", ["http://127.0.0.1:9/net.xml", "/dev/zero", "missing.xml", "${HOME", "pipe"])
     def test_inputs_are_files_on_this_machine(self, folder: Path, name: str) -> None:
-        assert refused(configured(folder, f'<a value="{name}"/>'), folder).endswith("and there is no such file.")
+        os.mkfifo(folder / "pipe")
+        for call in (prepare, map_digest_of):
+            with pytest.raises(BadInput, match=r"and there is no such file\.$"):
+                call(configured(folder, f'<a value="{name}"/>'), folder)
 
 
-class TestVariables:
+def prepare(file: Path, folder: Path) -> None:
+    prepare_sumo(town(file, mobility={"start_s": 0.0}), folder)
+
+
+def map_digest_of(file: Path, folder: Path) -> str:
+    return map_digest(str(file))
+
+
+@pytest.mark.parametrize("name", ["a,b", "a$b", "a "])
+def test_names_that_sumo_would_take_for_others(name: str) -> None:
+    with pytest.raises(BadInput, match="has a comma, a"):
+        file_argument(Path(name))
+
+
+def test_variables_in_names(net: Path, folder: Path) -> None:
     """SUMO expands ${…} anywhere in a path, so that the file that is checked would not be the one that it reads."""
-
-    @pytest.fixture
-    def harmless(self, folder: Path) -> Path:
-        """A folder whose name SUMO expands to that of another one, with an additional file that writes."""
-        (folder / "x").mkdir()
-        (folder / "x" / "more.xml").write_text('<additional><laneData id="d" freq="1" file="../kept"/></additional>')
-        (folder / "x${NOPE}").mkdir()
-        (folder / "x${NOPE}" / "more.xml").write_text("<additional/>")
-        return folder / "x${NOPE}"
-
-    def test_in_a_configuration(self, folder: Path, harmless: Path) -> None:
-        assert "more.xml has a $, which SUMO expands: rename" in refused(
-            configured(folder, f'<a value="{harmless.name}/more.xml"/>'), folder
-        )
-
-    def test_in_an_included_file(self, folder: Path, harmless: Path) -> None:
-        assert "more.xml has a $" in refused(
-            configured(folder, more=f'<include href="{harmless.name}/more.xml"/>'), folder
-        )
-
-    def test_in_what_is_written(self, net: Path, harmless: Path) -> None:
-        with pytest.raises(BadInput, match=r"NOPE} has a \$"):
-            prepare_sumo(town(net), harmless)
-        with pytest.raises(BadInput, match=r"NOPE} has a \$"):
-            import_map(net, harmless, None, 5.0, lambda imported, picture: True)
+    for name, text in (("x", '<laneData id="d" freq="1" file="../kept"/>'), ("x${NOPE}", "")):
+        (folder / name).mkdir()
+        (folder / name / "more.xml").write_text(f"<additional>{text}</additional>")
+    harmless, sentence = folder / "x${NOPE}", r"NOPE}.* has a comma, a \$ or a space at its end"
+    for file in (
+        configured(folder, f'<a value="{harmless.name}/more.xml"/>'),
+        configured(folder, more=f'<include href="{harmless.name}/more.xml"/>'),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            prepare(file, folder)
+    with pytest.raises(BadInput, match=sentence):
+        prepare_sumo(town(net), harmless)
+    with pytest.raises(BadInput, match=sentence):
+        import_map(net, harmless, None, 5.0, lambda imported, picture: True)
 
 
 class TestContent:
@@ -208,19 +203,11 @@ class TestContent:
 
     def test_the_rest_of_a_copy_is_the_same(self, folder: Path) -> None:
         text = '<vType id="t" guiShape=""><param key="a" value="&lt;&amp;&quot;\'&#10;é"/></vType>'
-        (folder / "more.xml").write_text(f'<a>{text}<edgeData id="d" file="kept"/></a>', encoding="iso-8859-1")
-        declared = b'<?xml version="1.0" encoding="iso-8859-1"?>' + (folder / "more.xml").read_bytes()
-        (folder / "more.xml").write_bytes(declared)
+        text = f'<?xml version="1.0" encoding="iso-8859-1"?><a>{text}<edgeData id="d" file="kept"/></a>'
+        (folder / "more.xml").write_text(text, encoding="iso-8859-1")
         [copy] = copy_without_outputs(require_harmless([folder / "more.xml"]), folder).values()
         old, new = ([(e.tag, e.attrib) for e in ElementTree.parse(file).iter()] for file in (folder / "more.xml", copy))
         assert new == [*old[:-1], ("edgeData", {"id": "d", "file": "NUL"})]
-
-    def test_all_problems_of_a_file_are_named(self, folder: Path) -> None:
-        (folder / "more.xml").write_text('<a><b file="kept"/>\n<param key="file" value="kept"/>\n<c output="d"/></a>')
-        with pytest.raises(BadInput) as error:
-            require_harmless([folder / "more.xml"])
-        lines = [problem.split("line ")[1].split(":")[0] for problem in error.value.problems]
-        assert lines == ["1", "2", "3"]
 
     def test_what_the_wizard_of_sumo_writes(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The options and files of osmWebWizard.py (SUMO 1.28), with all that it adds for traffic and for buses."""
@@ -246,22 +233,27 @@ class TestContent:
         assert all(path.is_file() for path in (folder / "traffic").iterdir())  # a run directory with folders is refused
 
     @pytest.mark.parametrize(
-        ("key", "value"),
-        [("device.ssm.file", "kept"), ("has.ssm.device", "true"), ("device.toc.file", "kept"), ("file", "kept")],
+        ("more", "sentence"),
+        [
+            ('<param key="device.ssm.file" value="kept"/>', 'parameter device.ssm.file = "kept" would write a file'),
+            ('<param key="has.ssm.device" value="true"/>', 'parameter has.ssm.device = "true" would write a file'),
+            ('<param key="device.toc.file" value="kept"/>', "parameter device.toc.file"),
+            ('<param key="file" value="kept"/>', "parameter file"),
+            ('<param key="profile" value="calm"/><param key="assessment" value="good"/>', None),
+            ('<param key="has.ssmx" value="1"/>', None),
+            ('<tlLogic id="A0" type="swarm"/>', 'a signal has the type "swarm": choose one of static'),
+            ('<vType id="a" output="kept"/>', '<vType> would read or write the file output="kept"'),
+        ],
     )
-    def test_parameters_of_devices_and_signals(self, folder: Path, key: str, value: str) -> None:
-        parameter = f'<param key="{key}" value="{value}"/>'
-        (folder / "trips.xml").write_text(f"<routes>{TRIPS.format(parameter)}</routes>")
-        assert f'trips.xml, line 1: the parameter {key} = "{value}" would write' in refused(configured(folder), folder)
-
-    def test_signals_that_write_logs(self, folder: Path) -> None:
-        more = '<tlLogic id="A0" programID="1" type="swarm"><phase duration="9" state="G"/></tlLogic>'
-        assert 'a signal has the type "swarm": choose one of static' in refused(configured(folder, more=more), folder)
-
-    @pytest.mark.parametrize(("key", "value"), [("profile", "calm"), ("assessment", "good"), ("has.ssmx", "1")])
-    def test_other_parameters(self, folder: Path, key: str, value: str) -> None:
-        (folder / "x.xml").write_text(f'<routes><param key="{key}" value="{value}"/></routes>')
-        assert len(require_harmless([folder / "x.xml"])) == 1
+    def test_what_would_write(self, folder: Path, more: str, sentence: str | None) -> None:
+        configuration = read_configuration(configured(folder, more=f"\n{more}"))
+        if sentence is None:
+            assert len(require_harmless(configuration.files)) == 3
+            return
+        with pytest.raises(BadInput) as error:
+            require_harmless(configuration.files)
+        assert "more.xml, line 2: " in str(error.value)
+        assert sentence in str(error.value)
 
     @pytest.mark.parametrize("packed", [False, True])
     def test_in_a_file_that_a_file_includes(self, folder: Path, packed: bool) -> None:
@@ -280,99 +272,71 @@ class TestContent:
             (folder / name / "deep.xml").write_text(f"<additional>{text}</additional>")
         (folder / "a" / "more.xml").write_text('<additional><include href="deep.xml"/></additional>')
         (folder / "b" / "more.xml").symlink_to(folder / "a" / "more.xml")
-        for order in ("a/more.xml,b/more.xml", "b/more.xml,a/more.xml"):
-            assert "b/deep.xml, line 1: the parameter file" in refused(
-                configured(folder, f'<a value="{order}"/>'), folder
-            )
+        for order in (("a", "b"), ("b", "a")):
+            with pytest.raises(BadInput, match=r"b/deep.xml, line 1: the parameter file"):
+                require_harmless([folder / name / "more.xml" for name in order])
 
-    def test_in_a_network(self, folder: Path) -> None:
-        text = (folder / "net.xml").read_text().replace("</net>", '<edgeData id="d" period="1" file="kept"/></net>')
-        (folder / "x.net.xml").write_text(text)
-        assert "<edgeData> does not belong in a network" in refused(folder / "x.net.xml", folder)
-        with pytest.raises(BadInput, match="<edgeData> does not belong in a network"):
-            convert(folder / "x.net.xml", folder / "new.net.xml", "x")
+    def test_a_network_names_no_file(self, folder: Path) -> None:
+        for element in ('<edgeData id="d" period="1" file="kept"/>', '<include href="trips.xml"/>'):
+            text = (folder / "net.xml").read_text().replace("</net>", f"{element}</net>")
+            (folder / "x.net.xml").write_text(text)
+            assert "would read or write the file" in refused(folder / "x.net.xml", folder)
+            with pytest.raises(BadInput, match="would read or write the file"):
+                convert(folder / "x.net.xml", folder / "new.net.xml", "x")
+
+    def test_nor_does_a_map(self, folder: Path) -> None:
+        path = osm(folder / "x.osm")
+        path.write_text(path.read_text().replace("</osm>", '<include href="nothing.xml"/></osm>'))
+        assert "<include> would read or write the file" in refused(path, folder)
 
     def test_whatever_belongs_in_a_network(self, tmp_path: Path) -> None:
         options = ("--tls.guess", "--tls.default-type", "actuated", "--sidewalks.guess", "--crossings.guess")
         net = grid_net(tmp_path, *options, "--write-metadata", "--turn-lanes", "1", "--bikelanes.guess")
         assert len(net_of(str(net), tmp_path).signals_m) == 9
-        require_accepted(("--net-file", str(net)), "x")
+        ask(("--net-file", str(net)), "x")
 
-    def test_in_a_map(self, folder: Path) -> None:
-        path = osm(folder / "x.osm")
-        path.write_text(path.read_text().replace("</osm>", '<include href="nothing.xml"/></osm>'))
-        assert "<include> names" in refused(path, folder)
-        with pytest.raises(BadInput, match="<include> names"):
-            import_map(path, folder / "town", None, 5.0, lambda imported, picture: True)
-
-    def test_entities(self, folder: Path) -> None:
-        (folder / "more.xml").write_text('<!DOCTYPE a [<!ENTITY e SYSTEM "kept">]><additional>&e;</additional>')
-        assert "more.xml, line 1: it has a document type" in refused(
-            configured(folder, '<a value="more.xml"/>'), folder
-        )
-
-    def test_other_encodings(self, folder: Path) -> None:
-        (folder / "more.xml").write_bytes('<?xml version="1.0" encoding="cp500"?><additional/>'.encode("cp500"))
-        assert "more.xml, line 1: " in refused(configured(folder, '<a value="more.xml"/>'), folder)
-        (folder / "more.xml").write_text('<?xml version="1.0" encoding="cp1252"?><additional/>')
-        assert "the encoding cp1252 is refused" in refused(configured(folder, '<a value="more.xml"/>'), folder)
-
-    def test_files_that_include_each_other(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10_000)
-        (folder / "deep.xml").write_text('<additional><include href="more.xml"/></additional>')
-        assert "include them less often" in refused(configured(folder, more='<include href="deep.xml"/>'), folder)
-
-    def test_a_file_that_two_files_include(self, folder: Path) -> None:
-        (folder / "deep.xml").write_text("<additional/>")
-        for name in ("less.xml", "more.xml"):
-            (folder / name).write_text('<additional><include href="deep.xml"/></additional>')
-        assert len(require_harmless([folder / "less.xml", folder / "more.xml"])) == 3
-
-    def test_a_digest_does_not_wait_for_a_pipe(self, folder: Path) -> None:
-        os.mkfifo(folder / "pipe")
-        with pytest.raises(BadInput, match="there is no such file"):
-            map_digest(str(configured(folder, '<a value="pipe"/>')))
+    @pytest.mark.parametrize(
+        ("text", "encoding", "sentence"),
+        [
+            ('<!DOCTYPE a [<!ENTITY e SYSTEM "kept">]><a>&e;</a>', "utf-8", "line 1: it has a document type"),
+            ('<?xml version="1.0" encoding="cp500"?><a/>', "cp500", "line 1: "),
+            ('<?xml version="1.0" encoding="cp1252"?><a/>', "utf-8", "the encoding cp1252 is refused"),
+        ],
+    )
+    def test_what_parsers_may_read_differently(self, tmp_path: Path, text: str, encoding: str, sentence: str) -> None:
+        (tmp_path / "x.xml").write_bytes(text.encode(encoding))
+        with pytest.raises(BadInput, match=sentence):
+            require_harmless([tmp_path / "x.xml"])
 
 
 class TestBounds:
-    def test_of_bytes(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_of_bytes(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of one file, and of all together."""
         monkeypatch.setattr(foreign_files, "MAX_BYTES", 1 << 20)
-        (folder / "x.xml").write_bytes(gzip.compress(b"<additional>" + b" " * (2 << 20) + b"</additional>"))
-        with pytest.raises(BadInput, match=r"x.xml cannot be read: .* or all files together more than"):
-            require_harmless([folder / "x.xml"])
+        for name, size in (("x", 2 << 20), ("y", 600_000), ("z", 600_000)):
+            (tmp_path / f"{name}.xml").write_bytes(gzip.compress(b"<a>" + b" " * size + b"</a>"))
+        require_harmless([tmp_path / "y.xml"])
+        for names, bad in (("x", "x"), ("yz", "z")):
+            with pytest.raises(BadInput, match=rf"{bad}.xml cannot be read: .* or all files together more than"):
+                require_harmless([tmp_path / f"{name}.xml" for name in names])
 
-    def test_of_files_that_are_included_again_and_again(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Thirty files, each of which includes the next one twice: a billion elements."""
+    def test_of_files_that_are_included_again_and_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Thirty files, each of which includes the next one twice, are a billion elements; a file in itself, more."""
         for number in range(30):
             twice = f'<include href="{number + 1}.xml"/>' * 2
-            (folder / f"{number}.xml").write_text(f"<additional>{twice}</additional>")
-        (folder / "30.xml").write_text("<additional/>")
+            (tmp_path / f"{number}.xml").write_text(f"<additional>{twice}</additional>")
+        (tmp_path / "30.xml").write_text("<additional/>")
+        (tmp_path / "itself.xml").write_text('<additional><include href="itself.xml"/></additional>')
         monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10_000)
-        with pytest.raises(BadInput, match="10000 elements: include them less often"):
-            require_harmless([folder / "0.xml"])
+        assert len(require_harmless([tmp_path / "28.xml", tmp_path / "29.xml"])) == 3
+        for name in ("0.xml", "itself.xml"):
+            with pytest.raises(BadInput, match="10000 elements: include them less often"):
+                require_harmless([tmp_path / name])
 
-    def test_of_all_files_together(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (folder / "x.xml").write_text(f"<additional>{' ' * 600}</additional>")
-        (folder / "y.xml").write_text(f"<additional>{' ' * 600}</additional>")
-        monkeypatch.setattr(foreign_files, "MAX_BYTES", 1000)
-        require_harmless([folder / "x.xml"])
-        with pytest.raises(BadInput, match=r"y.xml cannot be read"):
-            require_harmless([folder / "x.xml", folder / "y.xml"])
-
-    @pytest.mark.parametrize(
-        ("text", "sentence"),
-        [
-            ("<a>" * 100, "more than 64 elements in each other"),
-            (f'<a b="{"x" * (5 << 20)}"/>', "has a tag or a comment of more than 4 MB"),
-            (f"<a><!--{'x' * (5 << 20)}--></a>", "has a tag or a comment of more than 4 MB"),
-            (f"<a>{'<b/>' * 20}</a>", "there are more than 10 elements"),
-        ],
-    )
-    def test_of_elements(self, tmp_path: Path, monkeypatch, text: str, sentence: str) -> None:
-        if text.startswith("<a><b/>"):
-            monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10)
-        (tmp_path / "x.xml").write_text(text)
-        with pytest.raises(BadInput, match=sentence):
+    def test_of_elements(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(foreign_files, "MAX_ELEMENTS", 10)
+        (tmp_path / "x.xml").write_text(f"<a>{'<b/>' * 20}</a>")
+        with pytest.raises(BadInput, match="there are more than 10 elements"):
             require_harmless([tmp_path / "x.xml"])
 
     def test_of_a_network(self, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,31 +1,30 @@
 """Tests with SUMO on small grids: scenes, both clients, whole runs, configurations, and failures."""
 
+import hashlib
 import json
 import math
 import socket
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 
+import libsumo
 import numpy as np
 import psutil
 import pytest
 import tomli_w
 
-from tests.mobility.sumo.towns import MIDDLE, RADIUS_M, grid_net, osm, town
+from tests.mobility.sumo.towns import MIDDLE, grid_net, osm, town
 from tests.resumable import Kill, Killer, Silent, contents, figures, only
-from vefl_sim import BadInput, Run, RunFailed, load, resume, simulate, with_settings
+from vefl_sim import BadInput, Run, RunFailed, resume, simulate, with_settings
 from vefl_sim.cli.main import main
 from vefl_sim.core.errors import NotResumable
-from vefl_sim.mobility.coverage import in_coverage
 from vefl_sim.mobility.scene import Scene
-from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo import programs
 from vefl_sim.mobility.sumo.inputs import convert
 from vefl_sim.mobility.sumo.live import LiveTraffic, live
 from vefl_sim.mobility.sumo.traffic import COMPLETE, drive, driven_trajectory, prepare_sumo
-from vefl_sim.records.identity import Identity, config_digest
+from vefl_sim.records.identity import config_digest
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +58,11 @@ class TestScenes:
 
     def test_vehicles_are_numbered_as_they_depart(self, net: Path, tmp_path: Path) -> None:
         with live(prepare_sumo(town(net), tmp_path).setup) as traffic:
-            for _ in range(20):
-                scene = traffic.advance()
-                assert (np.diff(scene.vehicle) > 0).all()
+            scene = [traffic.advance() for _ in range(20)][-1]
             names = traffic._sumo.vehicle.getIDList()
             numbers = traffic._register.numbers(names)
         assert numbers.tolist() == [int(name) for name in names]  # the names in our demand are numbers in this order
-        assert scene.vehicle[0] > 0
+        assert set(scene.vehicle) <= set(numbers)
 
     def test_the_vehicles_are_ours(self, net: Path, tmp_path: Path) -> None:
         keys = {"headway_s": 1.7, "min_gap_m": 2.5, "max_accel_mps2": 1.1, "comfort_decel_mps2": 1.9, "length_m": 4.0}
@@ -107,9 +104,6 @@ class TestRuns:
             assert played.scene().same_as(traffic.scene())
             for _ in range(51):
                 assert played.advance().same_as(traffic.advance())
-        rounds = straight.rounds
-        assert rounds["in_coverage"].iloc[0] == in_coverage(driven_trajectory(
-            straight.path / "traffic" / COMPLETE, town(net)).scene(), RADIUS_M).size  # fmt: skip
 
     def test_killed_and_resumed_without_sumo(
         self, straight: Run, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,35 +152,23 @@ class TestConfiguration:
         )
         return path
 
-    def test_its_own_demand_under_our_speed(self, configuration: Path, tmp_path: Path) -> None:
-        experiment = town(configuration, mobility={"start_s": 120.0})
-        scenes = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment)
-        fastest = max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50))
-        assert 14.0 < fastest <= 15.0
-        assert scenes.scene().vehicle.size > 3
-
     def test_what_it_says_itself_is_refused(self, configuration: Path) -> None:
         with pytest.raises(Exception, match=r"mobility.headway_s has no effect with mobility.file"):
             town(configuration, mobility={"headway_s": 2.0})
 
-    def test_own_map_accepts_it(self, configuration: Path) -> None:
-        own_map = Path(__file__).parents[3] / "experiments" / "own_map.toml"
-        assert is_sumo_configuration(load(own_map, (f"mobility.file={configuration}",)))
-
-    @pytest.mark.parametrize(
-        "named",
-        ['<r value="{}"/>', '<routes v="{}"/>', '<w value="{}"/>', '<load-state value="{}"/>', '<a value="more.xml"/>'],
-    )
-    def test_an_edited_demand_is_another_run(self, configuration: Path, named: str) -> None:
+    def test_an_edited_demand_is_another_run(self, configuration: Path) -> None:
         """By any option that names a file, and also if another input file includes it."""
         configuration.with_name("more.xml").write_text("<additional><include href='trips.xml'/></additional>")
-        configuration.write_text(f'<configuration><n value="net.xml"/>{named.format("trips.xml")}</configuration>')
-        before = config_digest(town(configuration))
-        trips = configuration.with_name("trips.xml")
-        trips.write_text(trips.read_text().replace('period="2"', 'period="3"'))
-        assert config_digest(town(configuration)) != before
+        trips, text = configuration.with_name("trips.xml"), configuration.with_name("trips.xml").read_text()
+        for named in ("r", "routes", "w", "load-state", "a"):
+            file = "more.xml" if named == "a" else "trips.xml"
+            configuration.write_text(f'<configuration><n value="net.xml"/><{named} v="{file}"/></configuration>')
+            trips.write_text(text)
+            before = config_digest(town(configuration))
+            trips.write_text(text.replace('period="2"', 'period="3"'))
+            assert config_digest(town(configuration)) != before
 
-    def test_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
+    def test_u_max_limits_also_a_type_that_is_read_late(self, configuration: Path, tmp_path: Path) -> None:
         """By default SUMO reads routes only 200 s ahead."""
         configuration.with_name("trips.xml").write_text(
             '<routes><vType id="slow" maxSpeed="5"/>'
@@ -198,14 +180,13 @@ class TestConfiguration:
         )
         experiment = town(configuration, mobility={"start_s": 604.0})
         scenes = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment)
-        assert max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) > 13.0
+        assert 13.0 < max(scenes.advance().speed_mps.max(initial=0.0) for _ in range(50)) <= 15.0
 
-    @pytest.mark.parametrize("client", ["libsumo", "traci"])
-    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path, client: str) -> None:
+    def test_a_bicycle_is_no_cv(self, configuration: Path, tmp_path: Path) -> None:
         trips = configuration.with_name("trips.xml")
         bicycle = '<vType id="b" vClass="bicycle"/><flow id="b" type="b" begin="100" end="160" period="4" '
         trips.write_text(trips.read_text().replace("</routes>", f'{bicycle} from="left0A0" to="C2right2"/></routes>'))
-        experiment = town(configuration, mobility={"start_s": 120.0}, sumo={"client": client})
+        experiment = town(configuration, mobility={"start_s": 120.0})
         scene = driven_trajectory(drive(experiment, tmp_path / "traffic"), experiment).scene()
         assert 0 < scene.connected.sum() < scene.connected.size
 
@@ -269,9 +250,7 @@ class TestFailures:
             main([str(toml), "--set", "sumo.client=traci", "--out", str(tmp_path / "runs"), "--quiet"])
         assert end.value.code == 1
         [message] = capsys.readouterr().err.strip().splitlines()
-        assert message.startswith(
-            "error: SUMO stopped 2.1 s after the start of the run (32.1 s of its own time): Connection"
-        )
+        assert message.startswith("error: SUMO stopped at 32.1 s of its own time: Connection")
         run = only(tmp_path / "runs")
         assert run.state == "failed"
         assert "SUMO stopped" in (run.path / "FAILED").read_text()
@@ -282,21 +261,6 @@ class TestFailures:
             straight
         )
         assert only(tmp_path / "runs").state == "done"
-
-    def test_one_that_dies_at_its_start(self, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        start_and_connect = programs._start_and_connect
-
-        def dying(*arguments):
-            sumo, connection = start_and_connect(*arguments)
-            sumo.kill()
-            sumo.wait()
-            return sumo, connection
-
-        monkeypatch.setattr(programs, "_start_and_connect", dying)
-        with pytest.raises(RunFailed, match="SUMO stopped at its start"):
-            simulate(town(net, sumo={"client": "traci"}), out=tmp_path)
-        assert only(tmp_path).state == "failed"
-        assert not list(only(tmp_path).path.glob("traffic/*.parquet*"))
 
     @pytest.mark.parametrize("client", ["libsumo", "traci"])
     def test_nothing_is_left_of_it_after_an_error_or_ctrl_c(self, net: Path, tmp_path: Path, client: str) -> None:
@@ -311,16 +275,9 @@ class TestFailures:
             with pytest.raises(type(stop)):
                 stopped(stop)
         assert not sumo_processes()
-        assert not programs.load_libsumo().simulation.isLoaded()
+        assert not libsumo.simulation.isLoaded()
         with live(prepare_sumo(experiment, tmp_path).setup) as traffic:  # and it can be started again
             assert math.isfinite(traffic.advance().x_m.sum())
-
-    def test_an_input_that_crashes_sumo(self, net: Path, tmp_path: Path) -> None:
-        """Which can only be tried in another process."""
-        lane_data = '<laneData id="d" file="NUL" freq="1"/>'
-        (tmp_path / "x.net.xml").write_text(net.read_text().replace("</net>", f"{lane_data}</net>"))
-        with pytest.raises(BadInput, match="x: SUMO says: nothing, it crashes"):
-            programs.require_accepted(("--net-file", str(tmp_path / "x.net.xml")), "x")
 
     def test_libsumo_opens_no_port(self, tmp_path: Path) -> None:
         """A port of SUMO would be open to all machines, and whoever connects first could write any file."""
@@ -348,7 +305,7 @@ class TestFailures:
         run = only(tmp_path)
         path, noted = run.path / "traffic" / COMPLETE, run.path / "traffic" / "sumo.json"
         whole = path.read_bytes()
-        assert json.loads(noted.read_text())["trajectory"]["bytes"] == len(whole)
+        assert json.loads(noted.read_text())["trajectory"]["sha256"] == hashlib.sha256(whole).hexdigest()
         path.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(NotResumable, match=r"trajectory.parquet has changed since it was written"):
             resume(run)
@@ -356,10 +313,6 @@ class TestFailures:
         rmtree(run.path / "parts")
         assert resume(run).is_done
         assert path.read_bytes() == whole
-
-    def test_the_version_of_sumo_is_noted(self, net: Path) -> None:
-        packages = Identity(town(net)).versions["packages"]
-        assert packages["eclipse-sumo"] == packages["libsumo"] == version("eclipse-sumo")
 
 
 def ports() -> set[int]:

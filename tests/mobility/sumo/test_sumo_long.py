@@ -11,7 +11,6 @@ import tomli_w
 from tests.mobility.sumo.towns import grid_net, town
 from tests.resumable import contents, only
 from vefl_sim import simulate, with_settings
-from vefl_sim.core.progress import heard_by
 from vefl_sim.mobility.sumo.demand import _pilot, calibrate, draw_routes
 from vefl_sim.mobility.sumo.inputs import gnb_m
 from vefl_sim.mobility.sumo.net import read_net
@@ -43,23 +42,15 @@ def test_the_rate_is_for_the_step_of_the_run(tmp_path: Path) -> None:
     experiment = town(
         grid_net(tmp_path), mobility={"start_s": None}, traffic={"arrivals_per_s": None, "mean_in_coverage": 20.0}
     )
-    heard: list[tuple[str, str]] = []
-    with heard_by(lambda step, so_far: heard.append((step, so_far))):
-        prepared = prepare_sumo(experiment, tmp_path)
+    prepared = prepare_sumo(experiment, tmp_path)
     found, routes = prepared.calibration, prepared.routes
     assert found
     assert routes
     assert found.confirming
-    names = [f"pilot run {number} of SUMO to find the departure rate" for number in range(1, len(found.pilots) + 2)]
-    assert list(dict.fromkeys(step for step, _ in heard)) == names
-    progress = [
-        float(done) / float(of) for done, of in (so_far.removesuffix(" s").split(" of ") for _, so_far in heard)
-    ]
-    assert 0.8 < max(progress) <= 1
     assert {pilot.step_s for pilot in found.pilots} == {0.5}
     assert found.confirming.step_s == 0.1
     pilot = with_settings(experiment, "run.seed=0")  # the seed of all pilot runs
-    again = _pilot(pilot, routes, prepared.setup.gnb_m, found.rate_per_s, 0.1, 1, settled_s=found.settled_s)
+    again = _pilot(pilot, routes, prepared.setup.gnb_m, found.rate_per_s, 0.1, 1)
     assert abs(again.in_coverage - 20) <= max(abs(found.confirming.in_coverage - 20), 1.0)
 
 

@@ -36,7 +36,7 @@ def draw_map(imported: ImportedMap, path: Path) -> None:
         axes.margins(0.02)
         axes.spines[:].set_visible(False)
         axes.set_title(
-            f"{imported.source.name}: {net.junctions} junctions, {len(net.signals_m)} with traffic lights, "
+            f"{imported.source.name}: {len(net.junctions_m)} junctions, {len(net.signals_m)} with traffic lights, "
             f"{net.length_m / 1e3:.0f} km of streets",
             loc="left", fontsize=11, color=_DARK,
         )  # fmt: skip

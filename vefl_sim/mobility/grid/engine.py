@@ -35,13 +35,13 @@ class TrafficEngine:
         stop_s = mobility.max_speed_mps / self.rules.stop_decel_mps2 + 2 * dt_s
         self.signals = make_signals(experiment.roads, self._ways.junctions, stop_s, streams.generator("signals"))
         self._step, self._step_ns = 0, to_ns(dt_s)
-        self.fleet = Fleet.empty()
         self._generators: dict[int, np.random.Generator] = {}
         self._created, self._stream_name = 0, "population"
+        self.fleet = self._newcomers(np.zeros(0, np.int64), np.zeros(0))
 
     def populate(self, edge: Ints, position_m: Floats) -> None:
         """Create vehicles all at once, clear junctions for them, and set safe speeds."""
-        self._add(edge, position_m)
+        self.fleet = self.fleet.join(self._newcomers(edge, position_m))
         fleet, lanes = self.fleet, self._lanes()
         fleet.speed_mps[:] = fleet.driver.desired_speed_mps
         while clear(fleet, lanes, self._ways, self.signals, self.rules, self._now):
@@ -104,27 +104,22 @@ class TrafficEngine:
     def enter(self, entry: Ints) -> None:
         """Create one vehicle at the start of each of these edges, which must be open and distinct."""
         gap_m, leader_mps = self._last_vehicle(entry)
-        self._add(entry, np.zeros(entry.size))
+        self.fleet = self.fleet.join(self._newcomers(entry, np.zeros(entry.size)))
         driver, speed_mps = self.fleet.driver, self.fleet.speed_mps
         first = speed_mps.size - entry.size
         for i in range(entry.size):
             speed_mps[first + i] = start_speed(driver, first + i, gap_m[i], leader_mps[i], self.rules)
         speed_mps[first:] = np.minimum(speed_mps[first:], self._approach_speed(self.grid.limit_m[entry]))
 
-    def speeds_within(self, radius_m: float) -> Floats:
-        """Speeds of the vehicles in the circle around the gNB."""
-        x_m, y_m = self.grid.xy(self.fleet.edge, self.fleet.position_m)
-        return self.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2]
-
-    def _add(self, edge: Ints, position_m: Floats) -> None:
-        """Create vehicles at standstill, numbered in this order."""
+    def _newcomers(self, edge: Ints, position_m: Floats) -> Fleet:
+        """New vehicles at standstill, numbered in this order."""
         vehicle = np.arange(self._created + 1, self._created + 1 + edge.size)
         self._created += edge.size
         self._generators |= {number: self._streams.generator(self._stream_name, number) for number in vehicle.tolist()}
         connected = self._draw(vehicle) < self._cv_share
         uniform = np.array([self._draw(vehicle) for _ in range(DRAWS)]).T
         goal = self._routes.goal(edge, self._draw(vehicle))
-        newcomers = Fleet(
+        return Fleet(
             vehicle=vehicle,
             connected=connected,
             driver=Drivers.drawn(self._typical, self._spread, uniform),
@@ -138,7 +133,6 @@ class TrafficEngine:
             cleared=np.zeros(edge.size, np.bool_),
             asked_step=np.full(edge.size, NONE),
         )
-        self.fleet = self.fleet.join(newcomers)
 
     def _last_vehicle(self, edge: Ints) -> tuple[Floats, Floats]:
         """Free distance from the start of each edge to the last vehicle that entered it, and its speed."""
@@ -155,27 +149,21 @@ class TrafficEngine:
 
         No vehicle passes two ends in one step: its clear way ends at the stop line of the next edge at the latest.
         """
-        fleet, next_edge = self.fleet, self.fleet.next_edge[over]
-        crossing = over[next_edge != NONE]
+        fleet, leads_out = self.fleet, self.fleet.next_edge[over] == NONE
+        crossing, leaving = over[~leads_out], over[leads_out]
         edge = fleet.next_edge[crossing]
         fleet.came_from[crossing] = fleet.edge[crossing]
         fleet.edge[crossing] = edge
         fleet.position_m[crossing] -= self.grid.block_m
         fleet.limit_m[crossing] -= self.grid.block_m
-        fleet.next_edge[crossing] = self._routes.next_edge(
-            edge, fleet.goal[crossing], self._draw(fleet.vehicle[crossing])
-        )
+        uniform = self._draw(fleet.vehicle[crossing])
+        fleet.next_edge[crossing] = self._routes.next_edge(edge, fleet.goal[crossing], uniform)
         fleet.cleared[crossing] = False
         fleet.asked_step[crossing] = NONE
-        if crossing.size < over.size:
-            self._remove(over[next_edge == NONE])
-
-    def _remove(self, leaving: Ints) -> None:
-        for number in self.fleet.vehicle[leaving].tolist():
-            del self._generators[number]
-        staying = np.ones(self.fleet.size, np.bool_)
-        staying[leaving] = False
-        self.fleet = self.fleet.keep(staying)
+        if leaving.size:
+            for number in fleet.vehicle[leaving].tolist():
+                del self._generators[number]
+            self.fleet = fleet.keep(~np.isin(np.arange(fleet.size), leaving))
 
     def _lanes(self) -> Lanes:
         return line_up(self.fleet, self._ways, self.rules.length_m)  # type: ignore[no-any-return]

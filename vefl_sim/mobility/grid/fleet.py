@@ -1,6 +1,6 @@
 """All vehicles on the streets and their drivers, as arrays in ascending order of the vehicle's number."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,6 @@ class Drivers(NamedTuple):
     desired_speed_mps: Floats
 
     @classmethod
-    def none(cls) -> "Drivers":
-        """Columns of length 0."""
-        return cls(*np.empty((5, 0)))
-
-    @classmethod
     def drawn(cls, typical: IdmParams, spread: float, uniform: Floats) -> "Drivers":
         """Drivers around a typical one, from `uniform` of shape (drivers, DRAWS).
 
@@ -41,14 +36,6 @@ class Drivers(NamedTuple):
             min_gap_m=typical.min_gap_m * factor[:, 3],
             desired_speed_mps=typical.desired_speed_mps * (1 - spread * uniform[:, 4]),
         )
-
-    def keep(self, staying: Bools) -> "Drivers":
-        """The drivers for which `staying` is true."""
-        return Drivers(*(column[staying] for column in self))
-
-    def join(self, newcomers: "Drivers") -> "Drivers":
-        """These drivers with the newcomers appended."""
-        return Drivers(*(np.concatenate(both) for both in zip(self, newcomers, strict=True)))
 
 
 def typical_driver(mobility: MobilityTable) -> IdmParams:
@@ -93,21 +80,18 @@ class Fleet(NamedTuple):
         """Number of vehicles."""
         return self.vehicle.size
 
-    @classmethod
-    def empty(cls) -> "Fleet":
-        """A fleet without vehicles."""
-        ints, floats, flags = np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_)
-        return cls(ints, flags, Drivers.none(), ints, floats, floats, ints, ints, ints, floats, flags, ints)
-
     def keep(self, staying: Bools) -> "Fleet":
         """The fleet of the vehicles for which `staying` is true."""
-        columns: list[Any] = [own.keep(staying) if isinstance(own, Drivers) else own[staying] for own in self]
-        return Fleet(*columns)
+        fleet: Fleet = _by_column(lambda column: column[staying], self)
+        return fleet
 
     def join(self, newcomers: "Fleet") -> "Fleet":
         """The fleet with the newcomers appended, whose numbers are higher."""
-        pairs: Iterable[tuple[Any, Any]] = zip(self, newcomers, strict=True)
-        columns: list[Any] = [
-            own.join(new) if isinstance(own, Drivers) else np.concatenate((own, new)) for own, new in pairs
-        ]
-        return Fleet(*columns)
+        fleet: Fleet = _by_column(lambda *columns: np.concatenate(columns), self, newcomers)
+        return fleet
+
+
+def _by_column(change: Callable[..., Any], *parts: Any) -> Any:
+    """A fleet, or drivers, whose columns are what a function makes of the same columns of others."""
+    columns = zip(*parts, strict=True)
+    return type(parts[0])(*(_by_column(change, *c) if isinstance(c[0], tuple) else change(*c) for c in columns))

@@ -69,18 +69,25 @@ class StreetGrid:
 
         closed_m: stubs whose outer end is nearer to the gNB than this are neither entries nor exits.
         """
-        blocks = blocks_x, blocks_y
-        column, row, heading = _lanes(blocks)
+        # Junctions have columns and rows 1 to blocks + 1; 0 and blocks + 2 are outer ends of stubs.
+        column, row, heading = np.indices((blocks_x + 3, blocks_y + 3, 4)).reshape(3, -1)
+
+        def is_junction(column: Ints, row: Ints) -> Bools:
+            inside: Bools = (column >= 1) & (column <= blocks_x + 1) & (row >= 1) & (row <= blocks_y + 1)
+            return inside
+
+        touches = is_junction(column, row) | is_junction(column + STEP_X[heading], row + STEP_Y[heading])
+        column, row, heading = column[touches], row[touches], heading[touches]
         to_column, to_row = column + STEP_X[heading], row + STEP_Y[heading]
         number = np.full((blocks_x + 3, blocks_y + 3, 4), NONE)
         number[column, row, heading] = np.arange(heading.size)
-        leads_out = ~_is_junction(to_column, to_row, blocks)
+        leads_out = ~is_junction(to_column, to_row)
         turns = number[to_column[:, None], to_row[:, None], (heading[:, None] + TURN) % 4]
         turns[leads_out] = NONE
         start_x_m = block_m * (column.astype(np.float64) - 1 - blocks_x / 2)
         start_y_m = block_m * (row.astype(np.float64) - 1 - blocks_y / 2)
         end_x_m, end_y_m = start_x_m + block_m * STEP_X[heading], start_y_m + block_m * STEP_Y[heading]
-        is_entry = ~_is_junction(column, row, blocks)
+        is_entry = ~is_junction(column, row)
         return cls(
             block_m=block_m,
             start_x_m=start_x_m,
@@ -121,7 +128,7 @@ class StreetGrid:
             self.block_m, self.stop_line_m, self.junction_m, self.limit_m, self.heading, self.junction, junctions
         )
 
-    def xy(self, edge: Ints, position_m: Floats) -> tuple[Floats, Floats]:
+    def xy(self, edge: Ints, position_m: Floats | float) -> tuple[Floats, Floats]:
         """Coordinates x and y in m of positions on edges."""
         heading = self.heading[edge]
         x_m = self.start_x_m[edge] + STEP_X[heading] * position_m
@@ -136,17 +143,3 @@ class StreetGrid:
         half_chord = np.sqrt(np.maximum(radius_m**2 - aside**2, 0.0))
         length: Floats = np.minimum(along + self.block_m, half_chord) - np.maximum(along, -half_chord)
         return np.maximum(length, 0.0)
-
-
-def _is_junction(column: Ints, row: Ints, blocks: tuple[int, int]) -> Bools:
-    """Whether a point is a junction: columns and rows 1 to blocks + 1; 0 and blocks + 2 are outer ends of stubs."""
-    inside = (column >= 1) & (column <= blocks[0] + 1) & (row >= 1) & (row <= blocks[1] + 1)
-    return np.asarray(inside, dtype=np.bool_)
-
-
-def _lanes(blocks: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
-    """Column, row and heading at the start of every lane that touches a junction."""
-    column, row, heading = np.indices((blocks[0] + 3, blocks[1] + 3, 4)).reshape(3, -1)
-    to_column, to_row = column + STEP_X[heading], row + STEP_Y[heading]
-    exists = _is_junction(column, row, blocks) | _is_junction(to_column, to_row, blocks)
-    return column[exists], row[exists], heading[exists]

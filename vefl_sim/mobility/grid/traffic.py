@@ -4,8 +4,8 @@ The demand is the arrival rate, and the mean number of vehicles that it puts on 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
-from vefl_sim.experiment.experiment import Experiment, MobilityTable, RoadsTable, RunTable, TrafficTable
+from vefl_sim.experiment.experiment import Experiment, RadioTable, RunTable
+from vefl_sim.mobility.coverage import most_in_coverage
 from vefl_sim.mobility.grid.car_following import Rules
 from vefl_sim.mobility.grid.engine import TrafficEngine
 from vefl_sim.mobility.grid.fleet import typical_driver
@@ -58,16 +59,16 @@ class IdmTraffic:
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         grid = StreetGrid.of(experiment.roads, experiment.radio.coverage_radius_m)
-        params = typical_driver(experiment.mobility)
+        routes = GridRoutes(grid, experiment.traffic)
         self.step_ns = to_ns(experiment.mobility.step_s)
-        self.streets = TrafficEngine(experiment, GridRoutes(grid, experiment.traffic), to_s(self.step_ns), streams)
+        self.streets = TrafficEngine(experiment, routes, to_s(self.step_ns), streams)
         _check_vehicle_fits(grid, self.streets.rules)
-        traffic_demand = demand(experiment)
-        rng = streams.generator("traffic")
+        wanted, rng = demand(experiment, routes), streams.generator("traffic")
         if experiment.traffic.warm_start:
-            self.streets.populate(*start_positions(traffic_demand.draw(rng), grid, params, rng))
+            count, driver = rng.poisson(wanted.vehicles_per_edge), typical_driver(experiment.mobility)
+            self.streets.populate(*start_positions(count, grid, driver, rng))
             self.streets.settle(rng)
-        self._arrivals = Arrivals(traffic_demand.arrivals_per_s, grid.entries, streams.generator("arrivals"))
+        self._arrivals = Arrivals(wanted.arrivals_per_s, grid.entries, streams.generator("arrivals"))
         self._scene = self._make_scene()
 
     def scene(self) -> Scene:
@@ -79,16 +80,12 @@ class IdmTraffic:
         self.streets.drive()
         self._arrivals.queue_arrivals(to_s(self.streets.time_ns))
         if self._arrivals.waiting:
-            self._admit_waiting()
+            entries = np.unique(self._arrivals.waiting)
+            admitted = self._arrivals.admit(entries[self.streets.is_open(entries)].tolist())
+            if admitted:
+                self.streets.enter(np.array(admitted))
         self._scene = self._make_scene()
         return self._scene
-
-    def _admit_waiting(self) -> None:
-        """Admit the first vehicle at each entry that is not blocked."""
-        entries = np.unique(self._arrivals.waiting)
-        admitted = self._arrivals.admit(entries[self.streets.is_open(entries)].tolist())
-        if admitted:
-            self.streets.enter(np.array(admitted))
 
     def _make_scene(self) -> Scene:
         fleet = self.streets.fleet
@@ -114,130 +111,77 @@ def _check_vehicle_fits(grid: StreetGrid, rules: Rules) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """The arrival rate at the border, and the steady state that it maintains."""
 
     arrivals_per_s: float
     vehicles_per_edge: Floats
-    """Mean number of vehicles on each edge."""
-
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """Draw the number of vehicles on each edge at one time: independent and Poisson, because arrivals are."""
-        return rng.poisson(self.vehicles_per_edge)
+    """Mean number of vehicles on each edge; at one time it is Poisson, because arrivals are."""
 
 
-def demand(experiment: Experiment) -> Demand:
+def demand(experiment: Experiment, routes: GridRoutes) -> Demand:
     """The demand for `traffic.arrivals_per_s` or, if that is not set, the one that maintains `mean_in_coverage`.
 
     By Little's law, mean number in coverage = arrival rate × expected distance driven there / mean speed. The
     distance is exact (`GridRoutes`). The mean speed is below the desired speed because vehicles wait for each
     other and at traffic lights; a pilot run at the required density measures it.
     """
-    area = _Area(experiment.roads, experiment.mobility, experiment.traffic, experiment.radio.coverage_radius_m)
-    rate_per_s = experiment.traffic.arrivals_per_s
+    e, radius_m, rate_per_s = experiment, experiment.radio.coverage_radius_m, experiment.traffic.arrivals_per_s
+    radio = RadioTable(coverage_radius_m=radius_m)
+    relevant = Experiment(
+        run=RunTable(name="pilot"), roads=e.roads, mobility=e.mobility, traffic=e.traffic, radio=radio
+    )
     if rate_per_s is None:
-        density = experiment.mean_in_coverage / _metres_in_coverage(area)
-        _check_room(area, experiment.mean_in_coverage)
-        _check_total(area, density)
-        return Demand(density * _mean_speed_mps(area, density), density * area.metres_per_edge)
-    _check_inflow(area, rate_per_s)
-    if not experiment.traffic.warm_start:
-        return Demand(rate_per_s, np.zeros(area.routes.grid.edges))  # not used without a warm start
-    density = rate_per_s / experiment.mobility.max_speed_mps
-    _check_total(area, density)
-    density = rate_per_s / _mean_speed_mps(area, density)
-    return Demand(rate_per_s, density * area.metres_per_edge)
+        if not (metres := routes.expected_metres(radius_m)):
+            raise ExperimentError(
+                f"No street is within radio.coverage_radius_m = {radius_m:g} m: enlarge it, or make roads.blocks even, "
+                "so that streets cross at the gNB."
+            )
+        density = e.mean_in_coverage / metres
+        most_in_coverage(e, routes.grid.metres_within(radius_m).sum())
+        _check_total(e, density * routes.metres_per_edge)
+        return Demand(density * _mean_speed_mps(relevant, density), density * routes.metres_per_edge)
+    if not e.traffic.warm_start:
+        return Demand(rate_per_s, np.zeros(routes.grid.edges))  # not used without a warm start
+    density = rate_per_s / e.mobility.max_speed_mps
+    _check_total(e, density * routes.metres_per_edge)
+    density = rate_per_s / _mean_speed_mps(relevant, density)
+    return Demand(rate_per_s, density * routes.metres_per_edge)
 
 
-@dataclass(frozen=True)
-class _Area:
-    """The settings on which the mean speed depends, besides the density."""
-
-    roads: RoadsTable
-    mobility: MobilityTable
-    traffic: TrafficTable
-    radius_m: float
-
-    @cached_property
-    def routes(self) -> GridRoutes:
-        return GridRoutes(StreetGrid.of(self.roads, self.radius_m), self.traffic)
-
-    @property
-    def experiment(self) -> Experiment:
-        return Experiment(run=RunTable(name="pilot"), roads=self.roads, mobility=self.mobility, traffic=self.traffic)
-
-    @property
-    def metres_per_edge(self) -> Floats:
-        """Expected total distance that a vehicle drives along each edge."""
-        return self.routes.expected_visits * self.roads.block_m
-
-
-def _check_inflow(area: _Area, rate_per_s: float) -> None:
-    """Refuse a rate that the entries cannot take: vehicles keep the headway to each other."""
-    entries = area.routes.grid.entries.size
-    most_per_s = entries / area.mobility.headway_s
-    if rate_per_s > most_per_s:
+def _check_total(experiment: Experiment, vehicles_per_edge: Floats) -> None:
+    if (total := vehicles_per_edge.sum()) > MOST_VEHICLES:
         raise ExperimentError(
-            f"traffic.arrivals_per_s = {rate_per_s:g}: with mobility.headway_s = {area.mobility.headway_s:g} no more "
-            f"than {most_per_s:.3g} vehicles per second can come in over {entries} streets: lower it."
+            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {experiment.roads.blocks}, and "
+            f"at most {MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
         )
 
 
-def _check_room(area: _Area, vehicles: float) -> None:
-    """Refuse more vehicles than fit bumper to bumper on the streets in coverage."""
-    place_m = area.mobility.length_m + area.mobility.min_gap_m
-    most = int(area.routes.grid.metres_within(area.radius_m).sum() / place_m)
-    if vehicles > most:
-        raise ExperimentError(
-            f"traffic.mean_in_coverage = {vehicles:g}: the streets in coverage hold {most} vehicles at most, bumper "
-            "to bumper: lower it."
-        )
-
-
-def _check_total(area: _Area, density: float) -> None:
-    total = float((density * area.metres_per_edge).sum())
-    if total > MOST_VEHICLES:
-        raise ExperimentError(
-            f"This traffic has {total:.0f} vehicles on the whole grid of roads.blocks = {area.roads.blocks}, and at "
-            f"most {MOST_VEHICLES} are allowed: ask for fewer, or make the grid no larger than the coverage needs."
-        )
-
-
-def _metres_in_coverage(area: _Area) -> float:
-    metres = area.routes.expected_metres(area.radius_m)
-    if metres == 0:
-        raise ExperimentError(
-            f"No street is within radio.coverage_radius_m = {area.radius_m:g} m: "
-            "enlarge it, or make roads.blocks even, so that streets cross at the gNB."
-        )
-    return metres
-
-
-@lru_cache(maxsize=16)  # called twice per run: once to list all visitors in advance, once for the run itself
-def _mean_speed_mps(area: _Area, density: float) -> float:
+@lru_cache(maxsize=16)  # the runs of a comparison share the same traffic
+def _mean_speed_mps(experiment: Experiment, density: float) -> float:
     """Mean speed in coverage, measured in a pilot run.
 
     density: vehicles on an edge, per metre of the total distance that a vehicle is expected to drive there.
     Each vehicle that leaves is replaced by a new one, so that the density stays. The pilot run has its own seed, so
     that the arrival rate is a property of the experiment and not of one run.
     """
-    routes, params, streams = area.routes, typical_driver(area.mobility), Streams(0)
-    dt_s = min(1.0, max(area.mobility.step_s, PILOT_STEP_M / params.desired_speed_mps))
-    streets = TrafficEngine(area.experiment, routes, dt_s, streams)
-    rng = streams.generator("traffic")
-    count = rng.poisson(density * area.metres_per_edge)
-    streets.populate(*start_positions(count, routes.grid, params, rng))
+    mobility, radius_m, streams = experiment.mobility, experiment.radio.coverage_radius_m, Streams(0)
+    routes = GridRoutes(StreetGrid.of(experiment.roads, radius_m), experiment.traffic)
+    dt_s = min(1.0, max(mobility.step_s, PILOT_STEP_M / mobility.max_speed_mps))
+    streets, rng = TrafficEngine(experiment, routes, dt_s, streams), streams.generator("traffic")
+    count = rng.poisson(density * routes.metres_per_edge)
+    streets.populate(*start_positions(count, routes.grid, typical_driver(mobility), rng))
     vehicles = streets.fleet.size
     streets.settle(rng)
     speeds = []
     for _ in range(min(PILOT_STEPS, PILOT_STEPS * PILOT_VEHICLES // max(vehicles, 1))):
         streets.drive()
         streets.refill(vehicles, rng)
-        speeds.append(streets.speeds_within(area.radius_m))
+        x_m, y_m = routes.grid.xy(streets.fleet.edge, streets.fleet.position_m)
+        speeds.append(streets.fleet.speed_mps[x_m**2 + y_m**2 <= radius_m**2])
     all_mps = np.concatenate(speeds)
-    mean_mps = all_mps.mean() if all_mps.size else params.desired_speed_mps
-    return max(float(mean_mps), CRAWL * params.desired_speed_mps)
+    mean_mps = all_mps.mean() if all_mps.size else mobility.max_speed_mps
+    return max(float(mean_mps), CRAWL * mobility.max_speed_mps)
 
 
 def start_positions(count: Ints, grid: StreetGrid, params: IdmParams, rng: np.random.Generator) -> tuple[Ints, Floats]:

@@ -1,26 +1,39 @@
-"""Playback of recorded traffic (mobility.kind = "playback"): a `mobility` table or SUMO's floating car data."""
+"""Recorded traffic, played back: `mobility` tables of runs, SUMO's floating car data, and trajectories.
+
+A trajectory is a `mobility` table with a row for every vehicle and step: all scenes of an external simulator, written
+while it runs and played back to the last bit.
+"""
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
-from vefl_sim.core.clock import to_ns
+import numpy as np
+
+from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import open_file
-from vefl_sim.core.parquet import ParquetFile
+from vefl_sim.core.parquet import ColumnKind, ParquetFile
+from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
+from vefl_sim.core.tables import TableWriter
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.coverage import at
 from vefl_sim.mobility.recorded.fcd import table_scenes, xml_scenes
-from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, plausible, seconds
-from vefl_sim.mobility.recorded.trajectory import is_own, own_scenes
-from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, instants, ordered, plausible, seconds
+from vefl_sim.mobility.scene import SCENE_SCHEMA, Mobility, Played, Scene
+
+COMPLETE = "trajectory.parquet"
+_END = "end_ns"  # key of the end time in the file's metadata, because empty streets leave no row
+_KINDS: dict[str, ColumnKind] = {"int64": "integer", "float64": "number", "bool": "boolean"}
+_NOBODY = Scene(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
 
 
-class Playback:
-    """Scenes of a recording at the time steps of the run.
+class Playback(Played):
+    """Scenes of a recording at the time steps of the run (mobility.kind = "playback").
 
     At a recorded time the scene is the recorded one, to the last bit; in between it is interpolated. Only the two
     recorded ones around the current time are kept in memory.
@@ -28,93 +41,81 @@ class Playback:
 
     def __init__(self, experiment: Experiment, streams: Streams) -> None:
         self._experiment = experiment
-        self.step_ns = to_ns(experiment.mobility.step_s)
-        self._recorded = self._open(streams)
-        self._before = self._after = self._first_scene()
-        self._scene = self._scene_at(0)
+        super().__init__(to_ns(experiment.mobility.step_s), self._at_steps(self._in_run_time(self._recorded(streams))))
 
-    def scene(self) -> Scene:
-        """The current scene."""
-        return self._scene
+    def _at_steps(self, recorded: Iterator[Scene]) -> Iterator[Scene]:
+        """The scenes at all steps; after the end of the run, the last one again, without reading further."""
+        scene = before = after = next(recorded)
+        for time_ns in range(0, self._experiment.duration_ns + self.step_ns, self.step_ns):
+            while after.time_ns < time_ns and (following := next(recorded, None)):
+                before, after = after, following
+            scene = at(before, after, time_ns) if time_ns <= after.time_ns else replace(after, time_ns=time_ns)
+            yield scene
+        while True:
+            scene = replace(scene, time_ns=scene.time_ns + self.step_ns)
+            yield scene
 
-    def advance(self) -> Scene:
-        """The next scene; after the end of the run, the last one again, without reading further."""
-        time_ns = self._scene.time_ns + self.step_ns
-        over = self._scene.time_ns >= self._experiment.duration_ns
-        self._scene = replace(self._scene, time_ns=time_ns) if over else self._scene_at(time_ns)
-        return self._scene
-
-    def _open(self, streams: Streams) -> Iterator[Scene]:
+    def _recorded(self, streams: Streams) -> Iterator[Scene]:
+        """The recorded scenes, which are checked."""
         mobility, cv_share = self._experiment.mobility, self._experiment.traffic.cv_share
-        path = recording_path(mobility.file)
-        if cv_share != 1.0 and has_connected(path):
+        path, register = recording_path(mobility.file), VehicleNumbers(streams, cv_share)
+        marks_cvs = path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
+        if cv_share != 1.0 and marks_cvs:
             raise ExperimentError(
                 f'traffic.cv_share has no effect with mobility.file = "{mobility.file}", whose column `connected` '
                 "marks the CVs: remove it."
             )
-        register = VehicleNumbers(streams, cv_share)
-        recording = Recording(str(path), None if has_connected(path) else register)
+        recording = Recording(str(path), None if marks_cvs else register)
         return plausible(recorded_scenes(path, register), recording, mobility.max_speed_mps)
 
-    def _first_scene(self) -> Scene:
-        """Read the first scene, determine which recorded time is time 0 of the run, and return the first scene."""
-        first, mobility = next(self._recorded, None), self._experiment.mobility
+    def _in_run_time(self, recorded: Iterator[Scene]) -> Iterator[Scene]:
+        """The recorded scenes in the time of the run, and with the gNB at (0, 0); they must last until its end."""
+        e, mobility, first = self._experiment, self._experiment.mobility, next(recorded, None)
         if first is None:
             raise ExperimentError(f'mobility.file = "{mobility.file}": the recording is empty: choose another one.')
-        begins_ns = first.time_ns
-        self._start_ns = begins_ns if mobility.start_s is None else to_ns(mobility.start_s)
-        if self._start_ns < begins_ns:
+        start_ns = first.time_ns if mobility.start_s is None else to_ns(mobility.start_s)
+        if start_ns < first.time_ns:
             raise ExperimentError(
-                f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(begins_ns)} s: "
+                f"mobility.start_s = {mobility.start_s:.10g}: the recording begins at {seconds(first.time_ns)} s: "
                 "start there or later."
             )
-        self._recorded = chain([first], self._recorded)
-        return self._next_scene()
-
-    def _next_scene(self) -> Scene:
-        """The next recorded scene, in the time of the run and with the gNB at (0, 0)."""
-        scene, (x_m, y_m) = next(self._recorded), self._experiment.mobility.origin_m or (0.0, 0.0)
-        return replace(scene, time_ns=scene.time_ns - self._start_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
-
-    def _scene_at(self, time_ns: int) -> Scene:
-        """The scene at a time that is not before the current one."""
-        while self._after.time_ns < time_ns:
-            try:
-                self._before, self._after = self._after, self._next_scene()
-            except StopIteration:
-                return self._repeat_last(time_ns)
-        return at(self._before, self._after, time_ns)
-
-    def _repeat_last(self, time_ns: int) -> Scene:
-        """The last recorded scene again, if only the step that ends after the run needs a later one."""
-        if self._after.time_ns < min(time_ns, self._experiment.duration_ns):
-            raise ExperimentError(self._too_short())
-        return replace(self._after, time_ns=time_ns)
-
-    def _too_short(self) -> str:
-        """Error message for a recording that ends before the run."""
-        e, available_ns = self._experiment, self._after.time_ns
-        end = seconds(available_ns + self._start_ns)
-        if available_ns < 0:
-            return f"mobility.start_s = {e.mobility.start_s:.10g}: the recording ends at {end} s: start earlier."
-        return (
-            f'mobility.file = "{e.mobility.file}": the recording ends at {end} s, {seconds(available_ns)} s after the '
-            f"start of the run, which lasts {seconds(e.duration_ns)} s: shorten the run, or record longer."
-        )
+        (x_m, y_m), time_ns = mobility.origin_m or (0.0, 0.0), 0
+        for scene in chain([first], recorded):
+            time_ns = scene.time_ns - start_ns
+            yield replace(scene, time_ns=time_ns, x_m=scene.x_m - x_m, y_m=scene.y_m - y_m)
+        end = f"the recording ends at {seconds(time_ns + start_ns)} s"
+        if time_ns < 0:
+            raise ExperimentError(f"mobility.start_s = {mobility.start_s:.10g}: {end}: start earlier.")
+        if time_ns < e.duration_ns:
+            raise ExperimentError(
+                f'mobility.file = "{mobility.file}": {end}, {seconds(time_ns)} s after the start of the run, which '
+                f"lasts {seconds(e.duration_ns)} s: shorten the run, or record longer."
+            )
 
 
 def recording_path(file: str) -> Path:
     """The file that `mobility.file` names: the file itself, or the `mobility` table of a run directory."""
-    path = Path(file)
-    table = path / "tables" / "mobility.parquet"
-    if path.is_dir() and not table.is_file():
+    table = Path(file) / "tables" / "mobility.parquet"
+    if not Path(file).is_dir():
+        return named_file(file, (".parquet", ".xml", ".xml.gz"), ".parquet, .xml or .xml.gz")
+    if not table.is_file():
         raise ExperimentError(
             f'mobility.file = "{file}" is a directory, but not a run directory: it has no tables/mobility.parquet.'
         )
-    if not path.exists():
-        where = "relative paths start at the folder of the experiment's file, or where you start the run"
-        raise ExperimentError(f'mobility.file = "{file}": there is no such file or run directory; {where}.')
-    return table if path.is_dir() else path
+    return table
+
+
+def named_file(file: str, endings: tuple[str, ...], formats: str) -> Path:
+    """The file that `mobility.file` names; an error if there is none, or it has none of these endings."""
+    path = Path(file)
+    if not path.is_file():
+        raise ExperimentError(
+            f'mobility.file = "{file}": there is no such file; relative paths start at the folder of the experiment\'s '
+            "file, or where you start the run."
+        )
+    if not path.name.lower().endswith(endings):
+        raise ExperimentError(f'mobility.file = "{file}" has an unknown format: it must be {formats}.')
+    return path
 
 
 def recording_digest(file: str) -> str:
@@ -131,19 +132,67 @@ def digest_of(path: Path) -> str:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def has_connected(path: Path) -> bool:
-    """Whether the recording itself marks which vehicles are connected."""
-    return path.suffix.lower() == ".parquet" and is_own(ParquetFile(path))
-
-
 def recorded_scenes(path: Path, register: VehicleNumbers) -> Iterator[Scene]:
     """Iterate over the recorded scenes in the order of the file, reading lazily."""
-    name = path.name.lower()
-    if name.endswith((".xml", ".xml.gz")):
+    if path.suffix.lower() != ".parquet":
         return xml_scenes(path, register)
-    if not name.endswith(".parquet"):
-        raise ExperimentError(
-            f'mobility.file = "{path}" has an unknown format: it must end in .parquet, .xml or .xml.gz.'
-        )
     table = ParquetFile(path)
     return own_scenes(table) if is_own(table) else table_scenes(table, register)
+
+
+def trajectory(path: Path, step_ns: int) -> Played:
+    """Plays back a trajectory file, with the time steps with which it was written."""
+    return Played(step_ns, _at_steps(own_scenes(ParquetFile(path)), step_ns))
+
+
+def _at_steps(scenes: Iterator[Scene], step_ns: int) -> Iterator[Scene]:
+    """The scenes at all steps; a step without rows is a scene without vehicles."""
+    scene = next(scenes, None)
+    for time_ns in count(0, step_ns):
+        if scene and scene.time_ns <= time_ns:
+            yield scene
+            scene = next(scenes, None)
+        else:
+            yield replace(_NOBODY, time_ns=time_ns)
+
+
+def record(traffic: Mobility, path: Path, until_ns: int) -> None:
+    """Write the traffic from now on, up to one step after `until_ns`, to a file that appears when it is complete.
+
+    Only some thousand rows are kept in memory.
+    """
+    table, scene = TableWriter(path, SCENE_SCHEMA), traffic.scene()
+    try:
+        _append(table, scene)
+        while scene.time_ns <= until_ns:  # the coverage process needs the scene one step ahead
+            report("SUMO drives", to_s(scene.time_ns), to_s(until_ns))
+            scene = traffic.advance()
+            _append(table, scene)
+    except BaseException:
+        table.discard()
+        raise
+    table.close(metadata={_END: str(scene.time_ns)})  # because the last scenes may have no rows
+
+
+def _append(table: TableWriter, scene: Scene) -> None:
+    table.extend({**vars(scene), "time_ns": np.full(scene.vehicle.size, scene.time_ns, np.int64)})
+
+
+def is_own(table: ParquetFile) -> bool:
+    """Whether the file is a `mobility` table, possibly with columns missing."""
+    return "time_ns" in table.column_names
+
+
+def own_scenes(table: ParquetFile) -> Iterator[Scene]:
+    """Yield one scene per time, and empty ones at time 0 and at the end if there are no rows for them."""
+    recording, columns = Recording(str(table.path)), {name: _KINDS[kind] for name, kind in SCENE_SCHEMA.items()}
+    scene: Scene | None = None
+    for values in instants(recording, table.batches(columns), "time_ns"):
+        of_scene: dict[str, Any] = {name: values[name] for name in columns} | {"time_ns": int(values["time_ns"][0])}
+        before, scene = scene, ordered(recording, Scene(**of_scene))
+        if before is None and scene.time_ns > 0:
+            yield _NOBODY
+        yield scene
+    noted = table.metadata.get(_END, "")
+    if scene and noted.isdecimal() and int(noted) > scene.time_ns:
+        yield replace(_NOBODY, time_ns=int(noted))

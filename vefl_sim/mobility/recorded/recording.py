@@ -39,11 +39,7 @@ class VehicleNumbers:
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """Numbers of the vehicles with these names; new vehicles get the next free numbers."""
-        return np.array([self.number(name) for name in names], np.int64)
-
-    def number(self, name: str, may_connect: bool = True) -> int:
-        """Number of one vehicle; `may_connect` (whether it may be a CV) only matters if the vehicle is new."""
-        return self._numbers.get(name) or self._add(name, may_connect)
+        return np.array([self._numbers.get(name) or self._add(name) for name in names], np.int64)
 
     def name(self, number: int) -> str:
         """Name of the vehicle with this number."""
@@ -53,12 +49,11 @@ class VehicleNumbers:
         """Which of the vehicles with these numbers are CVs."""
         return np.asarray(self._connected)[numbers - 1].view(np.bool_)
 
-    def _add(self, name: str, may_connect: bool) -> int:
+    def _add(self, name: str) -> int:
         if len(self._numbers) == MAX_VEHICLES:
             raise ExperimentError(f"There are more than {MAX_VEHICLES} vehicles: choose a shorter part of the traffic.")
         number = self._numbers[name] = len(self._numbers) + 1
-        drawn = self._streams.generator("traffic", number).random() < self._cv_share
-        self._connected.append(bool(drawn and may_connect))
+        self._connected.append(self._streams.generator("traffic", number).random() < self._cv_share)
         return number
 
 
@@ -110,95 +105,89 @@ def instants(recording: Recording, batches: Iterable[Columns], time: str) -> Ite
     for batch in batches:
         columns = {name: np.concatenate((pending[name], batch[name])) for name in batch} if pending else batch
         cuts = np.flatnonzero(columns[time][1:] != columns[time][:-1]) + 1
-        for start, end in pairwise((0, *cuts.tolist())):
-            yield _select(columns, slice(start, end))
-        pending = _select(columns, slice(int(cuts[-1]) if cuts.size else 0, None))
+        pieces = pairwise((0, *cuts.tolist(), None))
+        *complete, pending = ({name: values[start:end] for name, values in columns.items()} for start, end in pieces)
+        yield from complete
         if pending[time].size > MAX_VEHICLES:
             raise recording.too_many()
     if pending and pending[time].size:
         yield pending
 
 
-def _select(columns: Columns, rows: slice) -> Columns:
-    return {name: values[rows] for name, values in columns.items()}
-
-
 def plausible(scenes: Iterator[Scene], recording: Recording, max_speed_mps: float) -> Iterator[Scene]:
-    """Yield the scenes unchanged, or raise an error at the first implausible one.
-
-    Keeps the last position of every vehicle that left, so memory grows with the number of vehicles, not with the time.
-    """
-    before: Scene | None = None
-    gone: dict[int, LastSeen] = {}
+    """Yield the scenes unchanged, or raise an error at the first implausible one."""
+    motion = Motion(recording, max_speed_mps)
     for scene in scenes:
-        if (row := first(scene.speed_mps < 0)) is not None:
-            message = f"speed = {scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
-            raise recording.problem(scene, row, message)
-        check_speeds(scene, recording, max_speed_mps, scenes)
-        if before and scene.time_ns <= before.time_ns:
-            raise ExperimentError(
-                f"{recording.name}: time {seconds(scene.time_ns)} s follows {seconds(before.time_ns)} s: sort the "
-                "recording by time, with each time once."
-            )
-        if before:
-            check_jumps(before, scene, recording, max_speed_mps, gone)
-            if len(gone) > MAX_VEHICLES:
-                raise recording.too_many()
-        before = scene
+        motion.check(scene, scenes)
         yield scene
 
 
-def check_speeds(scene: Scene, recording: Recording, max_speed_mps: float, later: Iterable[Scene] = ()) -> None:
-    """Refuse a vehicle above u_max; names the highest speed of this and all later scenes, to be corrected once."""
-    row = first(scene.speed_mps > max_speed_mps + _SPEED_TOLERANCE_MPS)
-    if row is None:
-        return
-    fastest_mps = float(scene.speed_mps.max())
-    with suppress(BadInput):  # report one error at a time
-        for other in later:
-            fastest_mps = max(fastest_mps, float(other.speed_mps.max(initial=0.0)))
-    raise recording.problem(
-        scene,
-        row,
-        f"speed = {scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {max_speed_mps:g}: raise "
-        f"mobility.max_speed_mps to at least {math.ceil(fastest_mps * 100) / 100:g}, because the sojourn bound relies "
-        "on it.",
-    )
+class Motion:
+    """Checks scenes one after the other: time goes on, and no vehicle reverses, is faster than u_max, or jumps.
 
-
-def check_jumps(
-    before: Scene,
-    now: Scene,
-    recording: Recording,
-    max_speed_mps: float,
-    gone: dict[int, LastSeen] | None = None,
-    sidestep_m: float = _SIDESTEP_M,
-) -> None:
-    """Refuse a vehicle that is more than `sidestep_m` farther from where it was than u_max allows.
-
-    `gone` has the last records of vehicles that have left, and is updated.
+    A jump is a way that is `sidestep_m` longer than u_max allows. Keeps the last position of every vehicle that left,
+    so memory grows with the number of vehicles, not with the time.
     """
-    time_ns, x_m, y_m = _last_seen(before, now, {} if gone is None else gone)
-    elapsed_s = (now.time_ns - time_ns) / 1e9
-    distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
-    row = first(distance_m > max_speed_mps * elapsed_s + sidestep_m)  # NaN is never greater
-    if row is not None:
-        raise recording.problem(
-            now,
+
+    def __init__(self, recording: Recording, max_speed_mps: float, sidestep_m: float = _SIDESTEP_M) -> None:
+        self._recording, self._max_speed_mps, self._sidestep_m = recording, max_speed_mps, sidestep_m
+        self._before: Scene | None = None
+        self._gone: dict[int, LastSeen] = {}
+
+    def check(self, scene: Scene, later: Iterable[Scene] = ()) -> None:
+        """Refuse an implausible scene; the highest speed that is too high is also looked for in `later` ones."""
+        before, self._before = self._before, scene
+        self._check_speeds(scene, later)
+        if not before:
+            return
+        if scene.time_ns <= before.time_ns:
+            raise ExperimentError(
+                f"{self._recording.name}: time {seconds(scene.time_ns)} s follows {seconds(before.time_ns)} s: sort "
+                "the recording by time, with each time once."
+            )
+        self._check_jumps(before, scene)
+        if len(self._gone) > MAX_VEHICLES:
+            raise self._recording.too_many()
+
+    def _check_speeds(self, scene: Scene, later: Iterable[Scene]) -> None:
+        if (row := first(scene.speed_mps < 0)) is not None:
+            message = f"speed = {scene.speed_mps[row]:.10g} m/s is negative: write it as 0 or more."
+            raise self._recording.problem(scene, row, message)
+        row = first(scene.speed_mps > self._max_speed_mps + _SPEED_TOLERANCE_MPS)
+        if row is None:
+            return
+        fastest_mps = float(scene.speed_mps.max())
+        with suppress(BadInput):  # report one error at a time
+            for other in later:
+                fastest_mps = max(fastest_mps, float(other.speed_mps.max(initial=0.0)))
+        raise self._recording.problem(
+            scene,
             row,
-            f"it is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
-            f"mobility.max_speed_mps = {max_speed_mps:g} allows: use traffic without jumps and teleports.",
+            f"speed = {scene.speed_mps[row]:.10g} m/s is above mobility.max_speed_mps = {self._max_speed_mps:g}: raise "
+            f"mobility.max_speed_mps to at least {math.ceil(fastest_mps * 100) / 100:g}, because the sojourn bound "
+            "relies on it.",
         )
 
+    def _check_jumps(self, before: Scene, now: Scene) -> None:
+        time_ns, x_m, y_m = self._last_seen(before, now)
+        elapsed_s = (now.time_ns - time_ns) / 1e9
+        distance_m = np.hypot(now.x_m - x_m, now.y_m - y_m)
+        row = first(distance_m > self._max_speed_mps * elapsed_s + self._sidestep_m)  # NaN is never greater
+        if row is not None:
+            raise self._recording.problem(
+                now,
+                row,
+                f"it is {distance_m[row]:.1f} m from where it was {elapsed_s[row]:.10g} s before, farther than "
+                f"mobility.max_speed_mps = {self._max_speed_mps:g} allows: use traffic without jumps and teleports.",
+            )
 
-def _last_seen(before: Scene, now: Scene, gone: dict[int, LastSeen]) -> Floats:
-    """(3, vehicles): time, x and y of the previous record of each vehicle; NaN for newcomers."""
-    left = np.flatnonzero(~np.isin(before.vehicle, now.vehicle, assume_unique=True)).tolist()
-    for row in left:
-        gone[int(before.vehicle[row])] = (before.time_ns, float(before.x_m[row]), float(before.y_m[row]))
-    previous = np.full((3, now.vehicle.size), np.nan)
-    _, old, new = np.intersect1d(before.vehicle, now.vehicle, assume_unique=True, return_indices=True)
-    previous[:, new] = np.full(old.size, float(before.time_ns)), before.x_m[old], before.y_m[old]
-    for row in np.flatnonzero(np.isnan(previous[0])).tolist():
-        previous[:, row] = gone.pop(int(now.vehicle[row]), (np.nan, np.nan, np.nan))
-    return previous
+    def _last_seen(self, before: Scene, now: Scene) -> Floats:
+        """(3, vehicles): time, x and y of the previous record of each vehicle; NaN for newcomers."""
+        for row in np.flatnonzero(~np.isin(before.vehicle, now.vehicle, assume_unique=True)).tolist():
+            self._gone[int(before.vehicle[row])] = before.time_ns, float(before.x_m[row]), float(before.y_m[row])
+        previous = np.full((3, now.vehicle.size), np.nan)
+        _, old, new = np.intersect1d(before.vehicle, now.vehicle, assume_unique=True, return_indices=True)
+        previous[:, new] = np.full(old.size, float(before.time_ns)), before.x_m[old], before.y_m[old]
+        for row in np.flatnonzero(np.isnan(previous[0])).tolist():
+            previous[:, row] = self._gone.pop(int(now.vehicle[row]), (np.nan, np.nan, np.nan))
+        return previous

@@ -7,7 +7,6 @@ import gzip
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -22,9 +21,10 @@ from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment, RadioTable, RunTable
+from vefl_sim.mobility.coverage import most_in_coverage
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net, Position
-from vefl_sim.mobility.sumo.programs import file_argument, run_tool
+from vefl_sim.mobility.sumo.programs import file_argument, run_program
 
 ROUTES = 1000
 _ANY_SPEED = 1000.0  # times the speed limit, so that only the maximum speed of the vehicle type limits
@@ -39,7 +39,6 @@ _GROWTH = (1.0, 4.0)  # smallest and largest plausible growth exponent
 _GUESS = 0.5  # share of the free speed that the first pilot run assumes, because of lights and other vehicles
 _DENSE = 0.15  # share of the bumper-to-bumper maximum; with more, the first pilot run might only produce a jam
 _JAM = 0.1  # share of the free speed; slower traffic is a jam
-_CLOSE = 1.5  # ratio of a jammed to a flowing rate below which the search between them stops
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,6 @@ class SumoRoutes:
         """Mean length of a route."""
         return self.metres(np.array([street.length_m for street in self.net.streets]))
 
-    def metres_within(self, centre_m: Position, radius_m: float) -> float:
-        """Mean length of a route inside a circle."""
-        return self.metres(self.net.metres_within(centre_m, radius_m))
-
 
 def draw_routes(net: Net, fringe_factor: float) -> SumoRoutes:
     """Draw random routes through a network; they are the same for every run on it."""
@@ -79,8 +74,8 @@ def draw_routes(net: Net, fringe_factor: float) -> SumoRoutes:
 def _edges(net: Net, fringe_factor: float) -> tuple[tuple[str, ...], ...]:
     with tempfile.TemporaryDirectory() as folder:
         trips, routes = Path(folder) / "trips.xml", Path(folder) / "routes.xml"
-        run_tool(
-            "randomTrips",
+        run_program(
+            "randomTrips.py",
             ("-n", net.path, "-o", trips, "-r", routes, "-b", 0, "-e", ROUTES, "-p", 1, "--validate",
              "--seed", Streams(0).seed_for("sumo routes") >> 1, "--fringe-factor", fringe_factor,
              "--vehicle-class", "passenger"),
@@ -99,22 +94,14 @@ def write_demand(path: Path, routes: SumoRoutes, experiment: Experiment, rate_pe
         file.write(f"<routes>\n{_vehicle_type(experiment)}\n")
         for number, edges in enumerate(routes.edges):
             file.write(f'<route id="{number}" edges={quoteattr(" ".join(edges))}/>\n')
-        for number, (depart_s, route) in enumerate(_departures(rng, rate_per_s, until_s, len(routes.edges)), 1):
+        number, depart_s = 1, rng.exponential(1 / rate_per_s)
+        while depart_s < until_s:
             file.write(
-                f'<vehicle id="{number}" type="car" route="{route}" depart="{depart_s:.3f}" departLane="best" '
-                'departSpeed="max"/>\n'
+                f'<vehicle id="{number}" type="car" route="{rng.integers(len(routes.edges))}" '
+                f'depart="{depart_s:.3f}" departLane="best" departSpeed="max"/>\n'
             )
+            number, depart_s = number + 1, depart_s + rng.exponential(1 / rate_per_s)
         file.write("</routes>\n")
-
-
-def _departures(
-    rng: np.random.Generator, rate_per_s: float, until_s: float, routes: int
-) -> Iterator[tuple[float, int]]:
-    """Yield departure times in s and random route numbers."""
-    time_s = rng.exponential(1 / rate_per_s)
-    while time_s < until_s:
-        yield time_s, int(rng.integers(routes))
-        time_s += rng.exponential(1 / rate_per_s)
 
 
 def _vehicle_type(experiment: Experiment) -> str:
@@ -174,18 +161,22 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
     settled_s = _settled_s(experiment, routes)
     if rate_per_s := experiment.traffic.arrivals_per_s:
         return Calibration(rate_per_s, settled_s, None, ())
-    wanted, metres = experiment.mean_in_coverage, routes.metres_within(gnb_m, experiment.radio.coverage_radius_m)
-    most = _most_in_coverage(experiment, routes, gnb_m)
+    wanted, radius_m = experiment.mean_in_coverage, experiment.radio.coverage_radius_m
+    lanes, covered_m = (
+        np.array([street.lanes for street in routes.net.streets]),
+        routes.net.metres_within(gnb_m, radius_m),
+    )
+    most, metres = most_in_coverage(experiment, covered_m @ lanes), routes.metres(covered_m)
     if not metres:
         raise ExperimentError(
             f"None of the {len(routes.edges)} routes through {routes.net.path} comes within "
-            f"radio.coverage_radius_m = {experiment.radio.coverage_radius_m:g} of the gNB: move it (mobility.origin_m)."
+            f"radio.coverage_radius_m = {radius_m:g} of the gNB: move it (mobility.origin_m)."
         )
-    pilot = partial(_pilot, experiment, routes, gnb_m, settled_s=settled_s)
+    pilot = partial(_pilot, experiment, routes, gnb_m)
     rate_per_s, pilots = min(wanted, _DENSE * most) * _GUESS * _free_mps(experiment, routes) / metres, []
     for number in range(1, MOST_PILOTS + 1):
         pilots.append(pilot(rate_per_s, max(experiment.mobility.step_s, PILOT_STEP_S), number))
-        if _is_near(pilots[-1], wanted) or _is_hopeless(pilots, wanted):
+        if _is_near(pilots[-1], wanted):
             break
         rate_per_s = _next_rate(pilots, wanted)
     best = min(pilots, key=lambda pilot: abs(pilot.in_coverage - wanted))
@@ -193,18 +184,12 @@ def _calibrate(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> C
     if experiment.mobility.step_s >= PILOT_STEP_S:
         return Calibration(best.rate_per_s, settled_s, best.in_coverage, tuple(pilots))
     confirming = pilot(best.rate_per_s, experiment.mobility.step_s, len(pilots) + 1)
-    rate_per_s = _corrected_rate(confirming, _growth_exponent(best, pilots), wanted)
+    rate_per_s = _corrected_rate(confirming, best, pilots, wanted)
     return Calibration(rate_per_s, settled_s, best.in_coverage, tuple(pilots), confirming)
 
 
 def _is_near(pilot: Pilot, wanted: float) -> bool:
     return abs(pilot.in_coverage / wanted - 1) <= NEAR
-
-
-def _is_hopeless(pilots: list[Pilot], wanted: float) -> bool:
-    """Whether flowing traffic is too little and a slightly higher rate already jams, so that no rate will do."""
-    flowing = max((p.rate_per_s for p in pilots if not p.jammed and p.in_coverage < wanted), default=0.0)
-    return any(p.jammed and p.in_coverage < wanted and p.rate_per_s <= _CLOSE * flowing for p in pilots)
 
 
 def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:
@@ -217,24 +202,20 @@ def _check_jam(best: Pilot, pilots: list[Pilot], wanted: float) -> None:
         )
 
 
-def _corrected_rate(confirming: Pilot, growth: float, wanted: float) -> float:
-    """The rate that should give the wanted number, if numbers grow with this power of the rate."""
+def _corrected_rate(confirming: Pilot, best: Pilot, pilots: list[Pilot], wanted: float) -> float:
+    """The rate that should give the wanted number, if numbers grow with the same power of the rate as between pilots.
+
+    The denser the traffic, the longer vehicles stay. The power is that between the best pilot run and the one with the
+    nearest rate.
+    """
     if _is_near(confirming, wanted) or not confirming.in_coverage:
         return confirming.rate_per_s
+    others, growth = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s], 1.0
+    if others and best.in_coverage:
+        other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
+        growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
+        growth = min(max(growth, _GROWTH[0]), _GROWTH[1])
     return confirming.rate_per_s * min(max(math.pow(wanted / confirming.in_coverage, 1 / growth), 0.5), 2.0)
-
-
-def _growth_exponent(best: Pilot, pilots: list[Pilot]) -> float:
-    """Exponent of the growth of numbers with the rate: the denser the traffic, the longer vehicles stay.
-
-    Taken between the best pilot run and the one with the nearest rate.
-    """
-    others = [p for p in pilots if p.in_coverage > 0 and p.rate_per_s != best.rate_per_s]
-    if not others or not best.in_coverage:
-        return 1.0
-    other = min(others, key=lambda p: abs(math.log(p.rate_per_s / best.rate_per_s)))
-    growth = math.log(other.in_coverage / best.in_coverage) / math.log(other.rate_per_s / best.rate_per_s)
-    return min(max(growth, _GROWTH[0]), _GROWTH[1])
 
 
 def _next_rate(pilots: list[Pilot], wanted: float) -> float:
@@ -267,31 +248,12 @@ def _settled_s(experiment: Experiment, routes: SumoRoutes) -> float:
     return float(max(LEAST_SETTLED_S, round(3 * routes.length_m / _free_mps(experiment, routes))))
 
 
-def _most_in_coverage(experiment: Experiment, routes: SumoRoutes, gnb_m: Position) -> int:
-    """Number of vehicles that fit bumper to bumper on the streets in coverage; refuses a larger demand."""
-    lanes = np.array([street.lanes for street in routes.net.streets])
-    metres = routes.net.metres_within(gnb_m, experiment.radio.coverage_radius_m) @ lanes
-    most = int(metres / (experiment.mobility.length_m + experiment.mobility.min_gap_m))
-    if experiment.mean_in_coverage > most:
-        raise ExperimentError(
-            f"traffic.mean_in_coverage = {experiment.mean_in_coverage:g}: the streets in coverage hold {most} "
-            "vehicles at most, bumper to bumper: lower it."
-        )
-    return most
-
-
 def _pilot(
-    experiment: Experiment,
-    routes: SumoRoutes,
-    gnb_m: Position,
-    rate_per_s: float,
-    step_s: float,
-    number: int,
-    *,
-    settled_s: float,
+    experiment: Experiment, routes: SumoRoutes, gnb_m: Position, rate_per_s: float, step_s: float, number: int
 ) -> Pilot:
     """Run SUMO at this rate and measure the mean number of vehicles in coverage after the traffic has settled."""
-    radius_m, watched_s = experiment.radio.coverage_radius_m, max(LEAST_PILOT_S, 2 * settled_s)
+    radius_m, settled_s = experiment.radio.coverage_radius_m, _settled_s(experiment, routes)
+    watched_s = max(LEAST_PILOT_S, 2 * settled_s)
     experiment = experiment.model_copy(update={"mobility": experiment.mobility.model_copy(update={"step_s": step_s})})
     on_time = partial(report, f"pilot run {number} of SUMO to find the departure rate", of=settled_s + watched_s)
     counts, speeds_mps, free_mps = list[int](), list[float](), _free_mps(experiment, routes)
@@ -304,11 +266,10 @@ def _pilot(
                 inside = scene.speed_mps[scene.x_m**2 + scene.y_m**2 <= radius_m**2]
                 counts.append(inside.size)
                 speeds_mps.append(float(inside.sum()))
-                if step % _REPORT_EVERY:
-                    continue
-                on_time(settled_s + step * step_s)
-                if step * step_s >= LEAST_SETTLED_S and _is_jammed(counts, speeds_mps, free_mps):
-                    break  # the jam would last, and SUMO is slow with so many vehicles
+                if step % _REPORT_EVERY == 0:
+                    on_time(settled_s + step * step_s)
+                    if step * step_s >= LEAST_SETTLED_S and _is_jammed(counts, speeds_mps, free_mps):
+                        break  # the jam would last, and SUMO is slow with so many vehicles
     return Pilot(rate_per_s, float(np.mean(counts)), step_s, _is_jammed(counts, speeds_mps, free_mps))
 
 

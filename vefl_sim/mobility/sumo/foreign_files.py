@@ -1,8 +1,8 @@
 """Files from anywhere, checked before one of SUMO's programs reads them: they can write no file and stay bounded.
 
 SUMO opens whatever file its input names as an output, so nothing in a file may name one, neither for a detector nor for
-a device. Detectors and the like are allowed in all files but the network; SUMO then gets copies in which they write
-nothing.
+a device. Detectors and the like are allowed in all files but the network and maps, which name no files at all; SUMO
+then gets copies in which they write nothing.
 """
 
 import os
@@ -10,12 +10,11 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 from xml.sax.saxutils import quoteattr
 
-from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
+from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import explain_write_errors, open_unpacked
 from vefl_sim.core.xml import BadXml, XmlParser
 from vefl_sim.mobility.sumo.programs import file_argument
@@ -35,14 +34,6 @@ _OUTPUTS = dict.fromkeys(_DETECTORS, "file") | {"calibrator": "output", "timedEv
 _NOWHERE = ("NUL", "nul", "/dev/null")
 _PICTURES = ("imgFile", "osgFile")  # only for sumo-gui
 _SIGNALS = ("static", "actuated", "delay_based", "NEMA", "rail_signal", "rail_crossing", "off")
-_NETWORK = frozenset(
-    ("net", "location", "type", "restriction", "meso", "laneType", "edge", "lane", "neigh", "stopOffset", "junction",
-     "request", "connection", "conflict", "prohibition", "roundabout", "tlLogic", "phase", "condition", "assignment",
-     "function", "taz", "tazSource", "tazSink", "param", "metadata")
-)  # fmt: skip
-"""The elements of a network, by SUMO's net_file.xsd; SUMO crashes at some of those that belong in other files."""
-_OPTION = frozenset(("value", "xmlns:xsi", "xsi:noNamespaceSchemaLocation"))
-"""Attributes of the options with which a network was made, which it may list as <metadata>."""
 
 
 def _names_a_file(attribute: str) -> bool:
@@ -55,25 +46,14 @@ def identity(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-@dataclass
-class ForeignFile:
-    """A file that SUMO reads, after its check; its unpacked size does not count the files that it includes."""
-
-    path: Path
-    included: list[Path] = field(default_factory=list)  # each by its `identity`
-    writes: bool = False  # whether it has detectors or the like that name an output
-    bytes: int = 0
-    elements: int = 0
-
-
 def require_harmless(
-    files: Iterable[Path], net: Path | None = None, label: str | None = None
-) -> dict[Path, ForeignFile]:
+    files: Iterable[Path], alone: Path | None = None, label: str | None = None
+) -> dict[Path, "ForeignFile"]:
     """All files that SUMO would read, also by <include>, by their identity.
 
     An ExperimentError if one could write a file, beyond the outputs of detectors, or if they are too large, where each
-    counts as often as SUMO would read it. `net` is the network among the files; `label` names the files in error
-    messages, if not their path.
+    counts as often as SUMO would read it. `alone` is the one that may name no others, a network or a map; `label` names
+    the files in error messages, if not their path.
     """
     files, found = [*files], dict[Path, ForeignFile]()
     left_bytes, left_elements = MAX_BYTES, MAX_ELEMENTS
@@ -81,8 +61,8 @@ def require_harmless(
     while pending:
         key, path = pending.popleft()
         if key not in found:
-            check = _Check(path, label or str(path), left_elements, path == net)
-            found[key] = check.read(left_bytes)
+            found[key] = ForeignFile(path, label or str(path), left_elements, path == alone)
+            found[key].read(left_bytes)
         left_bytes, left_elements = left_bytes - found[key].bytes, left_elements - found[key].elements
         if left_bytes < 0 or left_elements < 0:
             raise ExperimentError(
@@ -93,79 +73,65 @@ def require_harmless(
     return found
 
 
-class _Check:
-    """The check of one file."""
+class ForeignFile:
+    """A file that SUMO reads, and its check; its size does not count the files that it includes."""
 
-    def __init__(self, path: Path, label: str, most_elements: int, is_net: bool) -> None:
-        self._file, self._label, self._most_elements, self._is_net = ForeignFile(path), label, most_elements, is_net
-        self._problems: list[str] = []
+    def __init__(self, path: Path, label: str, most_elements: int, alone: bool) -> None:
+        self.path, self.bytes, self.elements = path, 0, 0
+        self.included: list[Path] = []  # each by its `identity`
+        self.writes = False  # whether it has detectors or the like that name an output
+        self._label, self._most_elements, self._alone = label, most_elements, alone
         self._xml = XmlParser(self._start)
 
-    def read(self, left_bytes: int) -> ForeignFile:
-        """Read the file to its end; an ExperimentError has all problems in it."""
+    def read(self, left_bytes: int) -> None:
+        """Read the file to its end."""
         try:
-            most_bytes = _SMALL_BYTES + _MAX_RATIO * self._file.path.stat().st_size
-            with open_unpacked(self._file.path, min(most_bytes, left_bytes)) as file:
+            most_bytes = _SMALL_BYTES + _MAX_RATIO * self.path.stat().st_size
+            with open_unpacked(self.path, min(most_bytes, left_bytes)) as file:
                 self._xml.read(file)
         except BadXml as error:
-            self._problems.append(f"{self._label}, line {error.line}: it {error.fault}: write it again.")
+            raise ExperimentError(f"{self._label}, line {error.line}: it {error.fault}: write it again.") from None
         except (OSError, EOFError, zlib.error) as error:
             reason = str(getattr(error, "strerror", None) or error).rstrip(".")
             together = f", or all files together more than {MAX_BYTES >> 30} GB" if left_bytes < most_bytes else ""
-            self._problems.append(f"{self._label} cannot be read: {reason}{together}.")
-        if self._problems:
-            raise ExperimentError(self._problems)
-        self._file.bytes = self._xml.bytes
-        return self._file
+            raise ExperimentError(f"{self._label} cannot be read: {reason}{together}.") from None
+        self.bytes = self._xml.bytes
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._file.elements += 1
-        if self._file.elements > self._most_elements:
-            raise self._error(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
+        self.elements += 1
+        if self.elements > self._most_elements:
+            raise self._problem(f"there are more than {MAX_ELEMENTS} elements: use a smaller part of the map")
         if self._xml.encoding not in _ENCODINGS:
-            raise self._error(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
-        if self._is_net and tag not in _NETWORK and not attributes.keys() <= _OPTION:
-            self._add_problem(f"<{tag}> does not belong in a network: put it in an additional file, or remove it")
-        else:
-            for name, value in attributes.items():
-                if _names_a_file(name):
-                    self._check_file(tag, name, value)
+            raise self._problem(f"the encoding {self._xml.encoding} is refused: write it in UTF-8")
+        for name, value in attributes.items():
+            if _names_a_file(name) and value not in _NOWHERE:
+                self._check_file(tag, name, value)
         if tag == "param":
             self._check_parameter(attributes.get("key", ""), attributes.get("value", ""))
         elif tag == "tlLogic" and (kind := attributes.get("type", "static")) not in _SIGNALS:
-            self._add_problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
+            raise self._problem(f'a signal has the type "{kind}": choose one of {", ".join(_SIGNALS)}')
 
     def _check_file(self, tag: str, name: str, value: str) -> None:
         """Accept an input file, which is checked later, and an output, which copies do not have."""
-        if value in _NOWHERE:
+        if self._alone or (_INCLUDES.get(tag) != name and tag not in _OUTPUTS):
+            raise self._problem(f'<{tag}> would read or write the file {name}="{value}": set it to "NUL", or remove it')
+        if tag in _OUTPUTS:
+            self.writes = True
             return
-        if _INCLUDES.get(tag) == name:
-            self._include(tag, self._file.path.parent / value)
-        elif tag in _OUTPUTS:
-            self._file.writes = True
-        else:
-            self._add_problem(f'<{tag}> would write the file {name}="{value}": set it to "NUL", or remove it')
-
-    def _include(self, tag: str, path: Path) -> None:
+        path = self.path.parent / value
         if not os.path.isfile(path):
-            self._add_problem(f"<{tag}> names {path}, and there is no such file: correct it")
-            return
+            raise self._problem(f"<{tag}> names {path}, and there is no such file: correct it")
         file_argument(path)  # refuses a name that SUMO would take for another one
-        self._file.included.append(identity(path))
+        self.included.append(identity(path))
 
     def _check_parameter(self, key: str, value: str) -> None:
         """Refuse parameters that let signals or devices write files; a device for SSM always does."""
         name = key.lower()
         if "ssm" in name.split(".") or (re.search(r"(^|[.-])(file|output)$", name) and value not in _NOWHERE):
-            self._add_problem(f'the parameter {key} = "{value}" would write a file: remove it')
+            raise self._problem(f'the parameter {key} = "{value}" would write a file: remove it')
 
-    def _add_problem(self, sentence: str) -> None:
-        self._problems.append(f"{self._label}, line {self._xml.line}: {sentence}.")
-        if len(self._problems) == MAX_PROBLEMS:
-            raise ExperimentError(self._problems)
-
-    def _error(self, sentence: str) -> ExperimentError:
-        return ExperimentError([*self._problems, f"{self._label}, line {self._xml.line}: {sentence}."])
+    def _problem(self, sentence: str) -> ExperimentError:
+        return ExperimentError(f"{self._label}, line {self._xml.line}: {sentence}.")
 
 
 def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dict[Path, Path]:
@@ -173,11 +139,9 @@ def copy_without_outputs(files: Mapping[Path, ForeignFile], folder: Path) -> dic
 
     The detectors stay, because signals may need them.
     """
-    copied = {key for key, file in files.items() if file.writes}
-    before = -1
-    while before < len(copied):
-        before = len(copied)
-        copied |= {key for key, file in files.items() if copied & {*file.included}}
+    copied = set[Path]()
+    while more := {key for key, file in files.items() if file.writes or copied & {*file.included}} - copied:
+        copied |= more
     copies = {key: folder / f"input{number}.xml" for number, key in enumerate(files, 1) if key in copied}
     with explain_write_errors(folder):
         for key, copy in copies.items():

@@ -10,14 +10,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import read_file
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.playback import digest_of
+from vefl_sim.mobility.recorded.playback import digest_of, named_file
 from vefl_sim.mobility.sumo.foreign_files import copy_without_outputs, identity, require_harmless
 from vefl_sim.mobility.sumo.net import Net, Position, read_net
 from vefl_sim.mobility.sumo.programs import UNVALIDATED, ask, file_argument, run_program
@@ -32,8 +31,6 @@ _FROM_OSM = (
 )  # fmt: skip
 """Options of netconvert that SUMO's documentation recommends for OpenStreetMap."""
 
-
-_MAX_BYTES = 1 << 20
 _NET_FILE = ("net-file", "net", "n")
 _ONE_FILE = (*_NET_FILE, "load-state")
 _INPUTS = (
@@ -54,7 +51,7 @@ _TRAFFIC = re.compile(
         |glosa|friction)\..+""",
     re.VERBOSE,
 )
-"""Options that change the traffic and name no file; those below are left out before."""
+"""Options that change the traffic and name no file, except those below."""
 _LEFT_OUT = re.compile(
     r"""step-length|seed|srand|random|abs-rand|time-to-teleport|collision\.action|route-steps|s
     |verbose|v|print-options|no-warnings|W|suppress-warnings|aggregate-warnings|log\.(timestamps|processid)|language
@@ -73,14 +70,7 @@ _LEFT_OUT = re.compile(
 
 def map_path(file: str) -> Path:
     """The path of `mobility.file`; an error if it does not exist or SUMO could not read it."""
-    path, label = Path(file), f'mobility.file = "{file}"'
-    if not path.is_file():
-        raise ExperimentError(
-            f"{label}: there is no such file; relative paths start at the folder of the experiment's file, or where "
-            "you start the run."
-        )
-    if not path.name.lower().endswith((*CONFIGURATION, *NET, *OSM)):
-        raise ExperimentError(f"{label} has an unknown format: it must be .sumocfg, .net.xml(.gz) or .osm(.gz).")
+    path = named_file(file, (*CONFIGURATION, *NET, *OSM), ".sumocfg, .net.xml(.gz) or .osm(.gz)")
     file_argument(path)  # refuses a name that SUMO would take for another one
     return path
 
@@ -119,8 +109,8 @@ def convert(source: Path, net: Path, label: str) -> Path:
 
     `label` names the map in error messages.
     """
+    require_harmless([source], source, label)
     is_osm = source.name.lower().endswith(OSM)
-    require_harmless([source], None if is_osm else source, label)
     options = ("--osm-files", source, *_FROM_OSM) if is_osm else ("--sumo-net-file", source)
     arguments = (*options, "--output-file", net, "--no-warnings", *UNVALIDATED)
     run_program("netconvert", arguments, f"{label} cannot be converted")
@@ -155,7 +145,7 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
             f"mobility.origin_deg = [{latitude:g}, {longitude:g}] is not a latitude and a longitude: correct it."
         )
     question = f"*libsumo.simulation.convertGeo({longitude!r}, {latitude!r}, True)"
-    x_m, y_m = ask(question, ("--net-file", file_argument(net.path)), str(net.path)).split()
+    x_m, y_m = ask(("--net-file", file_argument(net.path)), str(net.path), question).split()
     return float(x_m), float(y_m)
 
 
@@ -163,59 +153,60 @@ def _from_degrees(net: Net, degrees: Position) -> Position:
 class Configuration:
     """The options of a .sumocfg, all of which are harmless."""
 
-    path: Path
-    options: tuple[tuple[str, str], ...]
+    net: Path
+    inputs: dict[str, list[Path]]  # by option; they exist, and their content is not checked yet
+    traffic: dict[str, str]  # the other options
 
     @property
-    def net(self) -> Path:
-        """The file of its network."""
-        return next(self._named(option, value)[0] for option, value in self.options if option in _NET_FILE)
-
-    @cached_property
     def files(self) -> list[Path]:
-        """All input files that it names; they exist, and their content is not checked yet."""
-        return [file for option, value in self.options if option in _INPUTS for file in self._named(option, value)]
+        """All input files."""
+        return [file for files in self.inputs.values() for file in files]
 
-    def arguments(self, copies: Mapping[Path, Path] | None = None) -> tuple[str, ...]:
+    def arguments(self, copies: Mapping[Path, Path]) -> tuple[str, ...]:
         """The options as arguments for SUMO; each is one word, so that no value can be taken for an option.
 
         `copies` are read instead of the files, which are known by their identity.
         """
-        return tuple(f"--{option}={self._argument(option, value, copies or {})}" for option, value in self.options)
-
-    def _argument(self, option: str, value: str, copies: Mapping[Path, Path]) -> str:
-        if option not in _INPUTS:
-            return value
-        return ",".join(file_argument(copies.get(identity(file), file)) for file in self._named(option, value))
-
-    def _named(self, option: str, value: str) -> list[Path]:
-        """Files relative to the folder of the configuration; separated by commas, if the option takes several."""
-        value = os.path.expandvars(value)
-        names = filter(None, (name.strip() for name in ([value] if option in _ONE_FILE else value.split(","))))
-        return [self._existing(self.path.parent / name) for name in names]
-
-    def _existing(self, file: Path) -> Path:
-        if not os.path.isfile(file):
-            raise ExperimentError(f"{_label(self.path)} names {file}, and there is no such file.")
-        file_argument(file)  # refuses a name that SUMO would take for another one
-        return file
+        named = {
+            option: ",".join(file_argument(copies.get(identity(file), file)) for file in files)
+            for option, files in self.inputs.items()
+        }
+        return tuple(f"--{option}={value}" for option, value in (named | self.traffic).items())
 
 
 def read_configuration(path: Path) -> Configuration:
     """Read a .sumocfg; an ExperimentError names all options that are unknown, or that SUMO must not get."""
-    options = [(option, value) for option, value in _elements(path) if value]
-    passed = [(option, value) for option, value in options if option in _INPUTS or not _LEFT_OUT.fullmatch(option)]
-    if problems := [
-        f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
-        "are passed to SUMO: remove it."
-        for option, value in passed
-        if option not in _INPUTS and not _TRAFFIC.fullmatch(option)
-    ]:
+    inputs, traffic, problems = dict[str, list[Path]](), dict[str, str](), list[str]()
+    for option, value in _elements(path):
+        if option in _INPUTS:
+            inputs[option] = _named(path, option, value)
+        elif _LEFT_OUT.fullmatch(option):
+            continue
+        elif _TRAFFIC.fullmatch(option):
+            traffic[option] = value
+        else:
+            problems.append(
+                f'{_label(path)} sets {option} = "{value}", and only options that read files or change the traffic '
+                "are passed to SUMO: remove it."
+            )
+    if problems:
         raise ExperimentError(problems)
-    configuration = Configuration(path, tuple(passed))
-    if not any(option in _NET_FILE for option, _ in passed):
+    nets = [file for option in _NET_FILE for file in inputs.get(option, [])]
+    if not nets:
         raise ExperimentError(f"{_label(path)} is not a configuration of SUMO: it names no net-file.")
-    return configuration
+    return Configuration(nets[0], inputs, traffic)
+
+
+def _named(configuration: Path, option: str, value: str) -> list[Path]:
+    """Files relative to the folder of a configuration; separated by commas, if the option takes several."""
+    value = os.path.expandvars(value)
+    names = filter(None, (name.strip() for name in ([value] if option in _ONE_FILE else value.split(","))))
+    files = [configuration.parent / name for name in names]
+    for file in files:
+        if not os.path.isfile(file):
+            raise ExperimentError(f"{_label(configuration)} names {file}, and there is no such file.")
+        file_argument(file)  # refuses a name that SUMO would take for another one
+    return files
 
 
 def _label(path: Path) -> str:
@@ -223,11 +214,12 @@ def _label(path: Path) -> str:
 
 
 def _elements(path: Path) -> list[tuple[str, str]]:
-    """Every element with its value, which is an attribute or text; sections have none."""
+    """Every element that has a value, which is an attribute or text; sections have none."""
     try:
-        root = ElementTree.fromstring(read_file(path, _MAX_BYTES))
+        root = ElementTree.fromstring(read_file(path))
     except OSError as error:
         raise ExperimentError(f"{_label(path)} cannot be read: {error.strerror}.") from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: errors of the encoding
         raise ExperimentError(f"{_label(path)} is not a configuration of SUMO ({error}): correct it.") from None
-    return [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
+    values = [(e.tag, (e.get("value") or e.get("v") or e.text or "").strip()) for e in root.iter()]
+    return [(option, value) for option, value in values if value]

@@ -1,8 +1,10 @@
 """Scenes from a running SUMO: after every step, all vehicles near the gNB, by a subscription."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,8 @@ from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import ExperimentError, RunFailed, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.recording import Recording, VehicleNumbers, check_jumps, check_speeds
-from vefl_sim.mobility.scene import Scene
+from vefl_sim.mobility.recorded.recording import Motion, Recording, VehicleNumbers
+from vefl_sim.mobility.scene import Played, Scene
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.net import Position
 from vefl_sim.mobility.sumo.programs import running
@@ -21,7 +23,7 @@ AROUND_M = 100.0  # beyond coverage; farther than shadowing is correlated, so a 
 _GNB = "vefl_sim gNB"
 _SKIP_S = 10.0  # simulated per call before the start of the run, so that Ctrl-C is handled in between
 _SIDESTEP_M = 4.0  # because lane changes are instantaneous
-_NOT_ON_THE_ROAD = frozenset(
+_NEVER_CVS = frozenset(
     ("bicycle", "pedestrian", "wheelchair", "scooter", "tram", "rail", "rail_urban", "rail_electric", "rail_fast",
      "subway", "cable_car", "ship", "container", "aircraft", "drone")
 )  # fmt: skip
@@ -55,106 +57,83 @@ class SumoSetup:
         )  # fmt: skip
 
 
-class LiveTraffic:
+class LiveTraffic(Played):
     """Scenes from a running SUMO, which libsumo and traci control by the same calls."""
 
-    def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> None:
+    def __init__(self, sumo: Any, setup: SumoSetup, on_time: Callable[[float], None]) -> None:
         """`on_time` is called with SUMO's time while SUMO advances to the start of the run."""
         import traci.constants as codes
 
-        self._sumo, self._setup, self._codes = sumo, setup, codes
-        self.step_ns = to_ns(setup.experiment.mobility.step_s)
-        self._register = VehicleNumbers(Streams(setup.experiment.run.seed), setup.experiment.traffic.cv_share)
-        self._recording = Recording(f'mobility.file = "{setup.experiment.mobility.file}"', self._register)
-        self._is_foreign = is_sumo_configuration(setup.experiment)
-        if self._is_foreign:
-            self._limit_types()
+        e, self._sumo, self._setup, self._codes = setup.experiment, sumo, setup, codes
+        self._register = VehicleNumbers(Streams(e.run.seed), e.traffic.cv_share)
+        recording = Recording(f'mobility.file = "{e.mobility.file}"', self._register)
+        variables, sidestep_m = [codes.VAR_POSITION, codes.VAR_SPEED], math.inf
+        if is_sumo_configuration(e):  # there may be bicycles, and jumps, which the sojourn bound excludes
+            variables, sidestep_m = [*variables, codes.VAR_VEHICLECLASS], _SIDESTEP_M
+            for name in sumo.vehicletype.getIDList():  # whose other parameters stay
+                most_mps = min(sumo.vehicletype.getMaxSpeed(name), e.mobility.max_speed_mps)
+                sumo.vehicletype.setMaxSpeed(name, most_mps)
+        self._motion = Motion(recording, e.mobility.max_speed_mps, sidestep_m)
         sumo.poi.add(_GNB, *setup.gnb_m, (255, 0, 0, 255))
-        variables = [codes.VAR_POSITION, codes.VAR_SPEED]
         sumo.poi.subscribeContext(_GNB, codes.CMD_GET_VEHICLE_VARIABLE, setup.reach_m, variables)
         sumo.simulation.subscribe([codes.VAR_DEPARTED_VEHICLES_IDS])
-        self._begin_s = sumo.simulation.getTime()
-        self._start_s = self._begin_s if setup.start_s is None else setup.start_s
-        self._scene = self._skip(on_time)
+        super().__init__(to_ns(e.mobility.step_s), self._drive_on(on_time))
 
-    def scene(self) -> Scene:
-        """The current scene."""
-        return self._scene
-
-    def advance(self) -> Scene:
-        """The scene one step later."""
-        time_ns = self._scene.time_ns + self.step_ns
-        near = self._drive(self._start_s + to_s(time_ns))
-        before, self._scene = self._scene, self._as_scene(near, time_ns)
-        if self._is_foreign:  # may contain jumps, which the sojourn bound excludes
-            most_mps = self._setup.experiment.mobility.max_speed_mps
-            check_jumps(before, self._scene, self._recording, most_mps, sidestep_m=_SIDESTEP_M)
-        return self._scene
-
-    def _limit_types(self) -> None:
-        """Limit the speeds of the vehicle types of a configuration to u_max; their other parameters stay."""
-        types, most_mps = self._sumo.vehicletype, self._setup.experiment.mobility.max_speed_mps
-        for name in types.getIDList():
-            types.setMaxSpeed(name, min(types.getMaxSpeed(name), most_mps))
-
-    def _skip(self, on_time: Callable[[float], None] | None) -> Scene:
-        """Advance to the start of the run and return the first scene, which is empty at SUMO's own begin."""
-        if self._start_s < self._begin_s:
-            raise ExperimentError(
-                f"mobility.start_s = {self._start_s:g}: SUMO begins at {self._begin_s:g} s: start there or later."
-            )
-        time_s, near = self._begin_s, dict[str, Any]()
-        while time_s < self._start_s:
-            time_s = min(time_s + _SKIP_S, self._start_s)
+    def _drive_on(self, on_time: Callable[[float], None]) -> Iterator[Scene]:
+        """Advance to the start of the run, and yield all scenes from there on; at SUMO's own begin nobody is there."""
+        time_s, near = self._sumo.simulation.getTime(), dict[str, Any]()
+        start_s = time_s if self._setup.start_s is None else self._setup.start_s
+        if start_s < time_s:
+            raise ExperimentError(f"mobility.start_s = {start_s:g}: SUMO begins at {time_s:g} s: start there or later.")
+        while time_s < start_s:
+            time_s = min(time_s + _SKIP_S, start_s)
             near = self._drive(time_s)
-            if on_time:
-                on_time(time_s)
-        return self._as_scene(near, 0)
+            on_time(time_s)
+        for time_ns in count(0, self.step_ns):
+            if time_ns > 0:
+                near = self._drive(start_s + to_s(time_ns))
+            yield self._as_scene(near, time_ns)
 
     def _drive(self, time_s: float) -> dict[str, Any]:
         """Let SUMO advance to this time, and number the vehicles that depart; return those near the gNB."""
-        try:
+        with _explained(f"at {time_s:.1f} s of its own time"):
             self._sumo.simulationStep(time_s)
             departed = self._sumo.simulation.getSubscriptionResults()[self._codes.VAR_DEPARTED_VEHICLES_IDS]
-            for name in departed:
-                self._register.number(name, not self._is_foreign or self._is_on_the_road(name))
+            self._register.numbers(departed)
             near: dict[str, Any] = self._sumo.poi.getContextSubscriptionResults(_GNB)
-        except VeflError:
-            raise
-        except Exception as error:  # from libsumo, from traci, or from its socket
-            since = f"{abs(time_s - self._start_s):.1f} s {'after' if time_s > self._start_s else 'before'}"
-            when = f"{since} the start of the run ({time_s:.1f} s of its own time)"
-            raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error
         return near
-
-    def _is_on_the_road(self, name: str) -> bool:
-        """Whether a departed vehicle is none of the bicycles or trains that a configuration may have."""
-        try:
-            return self._sumo.vehicle.getVehicleClass(name) not in _NOT_ON_THE_ROAD
-        except Exception:  # it has arrived within the same call, so it is in no scene
-            return True
 
     def _as_scene(self, near: dict[str, Any], time_ns: int) -> Scene:
         """The scene of all vehicles within reach; SUMO may report others, too."""
-        names = sorted(near, key=self._register.number)
-        places_m = np.array([near[name][self._codes.VAR_POSITION][:2] for name in names]).reshape(-1, 2)
+        found, codes, vehicle = [*near.values()], self._codes, self._register.numbers([*near])
+        places_m = np.array([values[codes.VAR_POSITION][:2] for values in found]).reshape(-1, 2)
         x_m, y_m = (places_m - self._setup.gnb_m).T
-        vehicle, speed_mps = self._register.numbers(names), np.array([near[n][self._codes.VAR_SPEED] for n in names])
-        scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, self._register.connected(vehicle))
-        scene = scene.rows(np.flatnonzero(x_m * x_m + y_m * y_m <= self._setup.reach_m**2))
-        check_speeds(scene, self._recording, self._setup.experiment.mobility.max_speed_mps)
+        speed_mps = np.array([values[codes.VAR_SPEED] for values in found])
+        kinds = [values.get(codes.VAR_VEHICLECLASS) for values in found]
+        connected = self._register.connected(vehicle) & np.array([kind not in _NEVER_CVS for kind in kinds], np.bool_)
+        rows = np.argsort(vehicle)
+        rows = rows[(x_m * x_m + y_m * y_m <= self._setup.reach_m**2)[rows]]
+        scene = Scene(time_ns, vehicle, x_m, y_m, speed_mps, connected).rows(rows)
+        self._motion.check(scene)
         return scene
 
 
 @contextmanager
-def live(setup: SumoSetup, on_time: Callable[[float], None] | None = None) -> Iterator[LiveTraffic]:
-    """Start SUMO and yield its traffic; SUMO is stopped when the block ends."""
+def live(setup: SumoSetup, on_time: Callable[[float], None] = lambda time_s: None) -> Iterator[LiveTraffic]:
+    """Start SUMO and yield its traffic; SUMO is stopped when the block ends. `on_time`: see `LiveTraffic`."""
     label = f'mobility.file = "{setup.experiment.mobility.file}"'
     with running(setup.experiment.sumo.client, setup.all_arguments(), label) as sumo:
-        try:
+        with _explained("at its start"):
             traffic = LiveTraffic(sumo, setup, on_time)
-        except VeflError:
-            raise
-        except Exception as error:  # from libsumo, from traci, or from its socket
-            raise RunFailed(f"SUMO stopped at its start: {str(error).strip() or type(error).__name__}") from error
         yield traffic
+
+
+@contextmanager
+def _explained(when: str) -> Iterator[None]:
+    """Turn an error of libsumo, of traci, or of its socket into RunFailed."""
+    try:
+        yield
+    except VeflError:
+        raise
+    except Exception as error:
+        raise RunFailed(f"SUMO stopped {when}: {str(error).strip() or type(error).__name__}") from error

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 
+import tomli_w
+
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.toml import from_tables, load
@@ -36,32 +38,24 @@ class ImportedMap:
     vehicles: float  # mean number wanted in coverage
     calibration: Calibration
 
-    @property
-    def metres_in_coverage(self) -> float:
-        """Length in m of the streets in coverage, each direction counted."""
-        return float(self.net.metres_within(self.gnb_m, RADIUS_M).sum())
-
     def lines(self) -> list[str]:
         """Summary of the import for the terminal, line by line."""
-        net, (low, high) = self.net, self.net.box_m
+        net, (low, high), found = self.net, self.net.box_m, self.calibration
         x_m, y_m = self.gnb_m
-        files = (NET_FILE, DEMAND, CONFIGURATION, TOML, PICTURE)
-        jam = ["so many vehicles only stand in a jam: choose fewer (--vehicles)"] if self.calibration.jams else []
-        pilots, last = f"a pilot run had {self.calibration.in_coverage:.1f}", self.calibration.confirming
-        if last:
-            pilots += (
+        covered_m = net.metres_within(self.gnb_m, RADIUS_M).sum()
+        pilot = f"where a pilot run had {found.in_coverage:.1f}"
+        if last := found.confirming:
+            pilot += (
                 f" in long steps, and {last.in_coverage:.1f} in steps of {last.step_s:g} s at {last.rate_per_s:.3g}"
             )
         return [
-            f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, {net.junctions} "
-            f"junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
+            f"{self.source}: {(high[0] - low[0]) / 1e3:.1f} × {(high[1] - low[1]) / 1e3:.1f} km, "
+            f"{len(net.junctions_m)} junctions ({len(net.signals_m)} with signals), {len(net.streets)} streets of "
             f"{net.length_m / 1e3:.1f} km, each direction counted",
-            f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {self.metres_in_coverage / 1e3:.1f} km of streets "
-            f"within {RADIUS_M:g} m",
-            f"wanted in coverage: {self.vehicles:g} vehicles, at {self.calibration.rate_per_s:.3g} departures per "
-            f"second ({pilots})",
-            *jam,
-            f"in {self.folder}: {', '.join(files)}",
+            f"gNB at [{x_m:.1f}, {y_m:.1f}] in the net, {covered_m / 1e3:.1f} km of streets within {RADIUS_M:g} m",
+            f"wanted in coverage: {self.vehicles:g} vehicles, at {found.rate_per_s:.3g} departures per second, {pilot}",
+            *(["so many vehicles only stand in a jam: choose fewer (--vehicles)"] if found.jams else []),
+            f"in {self.folder}: {NET_FILE}, {DEMAND}, {CONFIGURATION}, {TOML}, {PICTURE}",
             f"run it with: python -m vefl_sim {self.folder / TOML}",
         ]
 
@@ -121,47 +115,34 @@ def _import_into(source: Path, folder: Path, gnb_deg: Position | None, vehicles:
     )
     report("randomTrips and duarouter draw routes")
     prepared = prepare_sumo(experiment, folder)
-    routes, calibration = prepared.routes, prepared.calibration
+    routes, found = prepared.routes, prepared.calibration
     assert routes
-    assert calibration
-    return ImportedMap(source, folder, prepared.net, routes, prepared.setup.gnb_m, vehicles, calibration)
+    assert found
+    return ImportedMap(source, folder, routes.net, routes, prepared.setup.gnb_m, vehicles, found)
 
 
 def _toml(imported: ImportedMap) -> str:
-    (x_m, y_m), folder = imported.gnb_m, imported.folder
     name = re.sub(r"[^A-Za-z0-9]", "-", imported.source.name.split(".")[0])[:LONGEST_NAME].strip("-") or "map"
-    return f"""# {_printable(imported.source.name)} by SUMO.
-#   python -m vefl_sim {_printable(str(folder / TOML))}
-# To watch the traffic: sumo-gui -c {_printable(str(folder / CONFIGURATION))}
+    tables = {
+        "run": {"name": name, "duration_s": 100.0},
+        "mobility": {
+            "kind": "sumo",
+            "file": NET_FILE,
+            "origin_m": [round(place_m, 2) for place_m in imported.gnb_m],
+            "sojourn": "radial",
+        },
+        "traffic": {"arrivals_per_s": float(f"{imported.calibration.rate_per_s:.4g}")},
+        "scheme": {"kind": "pdpc", "selected": 10},
+        "data": {"kind": "signs", "train_samples": 4000, "test_samples": 1000, "image_px": 24},
+        "learning": {"learning_rate": 0.1},
+    }
+    return f"""# {_printable(imported.source.name)} by SUMO; the gNB is at origin_m, in the net's coordinates.
+#   python -m vefl_sim {_printable(str(imported.folder / TOML))}
+# To watch the traffic: sumo-gui -c {_printable(str(imported.folder / CONFIGURATION))}
 # To run exactly that traffic, or your own demand, set mobility.file to {CONFIGURATION} and remove [traffic].
+# {imported.vehicles:g} vehicles are in coverage; for another number, set traffic.mean_in_coverage instead of the rate.
 
-[run]
-name = "{name}"
-duration_s = 100.0
-
-[mobility]
-kind = "sumo"
-file = "{NET_FILE}"          # in the folder of this file
-origin_m = [{x_m:.2f}, {y_m:.2f}]    # the gNB, in the net's coordinates
-sojourn = "radial"               # streets run in any direction
-
-[traffic]
-# {imported.vehicles:g} vehicles in coverage; for another number set mean_in_coverage instead
-arrivals_per_s = {imported.calibration.rate_per_s:.4g}
-
-[scheme]
-kind = "pdpc"
-selected = 10
-
-[data]
-kind = "signs"
-train_samples = 4000
-test_samples = 1000
-image_px = 24
-
-[learning]
-learning_rate = 0.1
-"""
+{tomli_w.dumps(tables)}"""
 
 
 def _printable(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -32,27 +32,16 @@ class Street:
     ends: tuple[str, str]  # names of the junctions at its start and end
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Net:
     """Streets and junctions, in the coordinates of the network; two are equal if their files have the same elements."""
 
-    path: Path
     digest: str
-    streets: list[Street]
-    junctions_m: dict[str, Position]
-    signals_m: Floats  # (n, 2), positions of the junctions with traffic lights
-    has_degrees: bool  # whether it has a geographic projection
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Net) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    @property
-    def junctions(self) -> int:
-        """Number of junctions, without dead ends."""
-        return len(self.junctions_m)
+    path: Path = field(compare=False)
+    streets: list[Street] = field(compare=False)
+    junctions_m: dict[str, Position] = field(compare=False)  # without dead ends
+    signals_m: Floats = field(compare=False)  # (n, 2), positions of the junctions with traffic lights
+    has_degrees: bool = field(compare=False)  # whether it has a geographic projection
 
     def joined_m(self, street: Street) -> Floats:
         """Points of a street from the middle of one junction to the middle of the next, so that drawn streets meet."""
@@ -105,19 +94,20 @@ def read_net(path: Path, label: str) -> Net:
         raise ExperimentError(
             f"{label} is not a network of SUMO, or it is incomplete ({error}): write it again."
         ) from None
-    if not reader.is_net:
-        raise ExperimentError(f"{label} is not a network of SUMO: it has no <net>.")
     if not reader.streets:
-        raise ExperimentError(f"{label} has no street that cars may use: choose a larger or another part of the map.")
+        raise ExperimentError(
+            f"{label} is not a network of SUMO, or has no street that cars may use: choose a larger or another part of "
+            "the map."
+        )
     signals_m = np.array(reader.signals).reshape(-1, 2)
-    return Net(path, reader.digest.hexdigest(), reader.streets, reader.junctions, signals_m, reader.has_degrees)
+    return Net(reader.digest.hexdigest(), path, reader.streets, reader.junctions, signals_m, reader.has_degrees)
 
 
 class _NetReader:
     """What `Net` needs of the elements of a network; the digest is of all elements, not of comments with a date."""
 
     def __init__(self, label: str) -> None:
-        self.is_net = self.has_degrees = False
+        self.has_degrees = False
         self.streets, self.junctions, self.signals = list[Street](), dict[str, Position](), list[Position]()
         self.digest = hashlib.sha256()
         self._label, self._points = label, 0
@@ -133,11 +123,11 @@ class _NetReader:
         elif tag == "lane" and _allows_cars(attributes):
             self._lane, self._lanes = self._lane or attributes, self._lanes + 1
         elif tag == "junction" and attributes.get("type") not in ("internal", "dead_end"):
-            self._add_junction(attributes)
+            place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
+            self.signals += [place] if attributes.get("type", "").startswith("traffic_light") else []
+            self._count(_POINTS_PER_JUNCTION)
         elif tag == "location":
             self.has_degrees = attributes.get("projParameter", "!") not in ("!", "-", ".")
-        elif tag == "net":
-            self.is_net = True
 
     def end(self, tag: str) -> None:
         """Add a street after the last of its lanes."""
@@ -150,12 +140,6 @@ class _NetReader:
         ends = self._edge.get("from", ""), self._edge.get("to", "")
         self.streets.append(Street(self._edge["id"], self._lanes, length_m, limit_mps, points, ends))
         self._count(len(points) + _POINTS_PER_STREET)
-
-    def _add_junction(self, attributes: dict[str, str]) -> None:
-        place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
-        self._count(_POINTS_PER_JUNCTION)
-        if attributes.get("type", "").startswith("traffic_light"):
-            self.signals.append(place)
 
     def _count(self, points: int) -> None:
         self._points += points

@@ -2,13 +2,14 @@
 
 import io
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -41,28 +42,24 @@ def environment() -> dict[str, str]:
 def file_argument(path: Path) -> str:
     """A path as SUMO's programs get it, which is a name of this one file; every path given to them passes through here.
 
-    They split names at commas, and expand ${…} anywhere in them, so that they would read or write another file.
+    They split names at commas, expand ${…} and leave out spaces, so that they would read or write another file.
     """
     text = str(path.absolute())
-    if text != text.strip():
-        raise ExperimentError(f"{text!r} ends with a space, which SUMO leaves out: rename the file or folder.")
-    for character, meaning in (
-        (",", "a comma, which SUMO takes as a separator of files"),
-        ("$", "a $, which SUMO expands"),
-    ):
-        if character in text:
-            raise ExperimentError(f"{text} has {meaning}: rename the file or folder.")
+    if "," in text or "$" in text or text != text.strip():
+        raise ExperimentError(
+            f"{text!r} has a comma, a $ or a space at its end, which SUMO does not take as part of a name: rename the "
+            "file or folder."
+        )
     return text
 
 
 def run_program(name: str, arguments: Sequence[object], what: str) -> None:
-    """Run a program; if it fails, raise an error that starts with `what` and quotes the program's own message."""
-    _run([program(name)], arguments, f"{what}: {name} says")
+    """Run one of SUMO's programs or, if its name ends with .py, of its Python scripts.
 
-
-def run_tool(name: str, arguments: Sequence[object], what: str) -> None:
-    """Run one of the Python scripts of SUMO, like `run_program`."""
-    _run([sys.executable, str(home() / "tools" / f"{name}.py")], arguments, f"{what}: {name} says")
+    If it fails, the error starts with `what` and quotes the program's own message.
+    """
+    command = [sys.executable, str(home() / "tools" / name)] if name.endswith(".py") else [program(name)]
+    _run(command, arguments, f"{what}: {name.removesuffix('.py')} says")
 
 
 def program(name: str) -> str:
@@ -70,12 +67,12 @@ def program(name: str) -> str:
     return str(home() / "bin" / name)
 
 
-def _run(command: list[str], arguments: Sequence[object], what: str, **variables: str) -> str:
+def _run(command: list[str], arguments: Sequence[object], what: str) -> str:
     """Run a command and return what it prints."""
     texts = [file_argument(argument) if isinstance(argument, Path) else str(argument) for argument in arguments]
     completed = subprocess.run(
         [*command, *texts],
-        env=environment() | variables,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -96,47 +93,36 @@ def _failure(what: str, code: int, text: str) -> VeflError:
 
 
 def complaint(text: str) -> str:
-    """The first error message in the output of a program, as the end of a sentence."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = next((i for i, line in enumerate(lines) if line.startswith("Error")), None)
-    if first is None:
-        parts = lines[-1:] or ["(no message)"]
-    else:
-        where = [line for line in lines[first + 1 : first + 3] if line.startswith(("In file", "At line"))]
-        parts = [lines[first].removeprefix("Error:").strip(), *where]
-    return " ".join(parts).rstrip(".") + "."
+    """The first error message in the output of a program, or else its last line, as the end of a sentence."""
+    error = re.search(r"^\s*Error:?(.*(?:\n\s*(?:In file|At line).*){0,2})", text, re.MULTILINE)
+    message = error[1] if error else (text.strip().splitlines() or ["(no message)"])[-1]
+    return " ".join(message.split()).rstrip(".") + "."
 
 
-def require_accepted(arguments: Sequence[str], label: str) -> None:
-    """Check that SUMO accepts its arguments and files; `label` names them in error messages."""
-    ask("None", arguments, label)
-
-
-def ask(question: str, arguments: Sequence[str], label: str) -> str:
-    """Start SUMO and return the value of a Python expression about `libsumo`, as text.
+def ask(arguments: Sequence[str], label: str, question: str = "None") -> str:
+    """Start SUMO, which must accept its input; return the value of a Python expression about `libsumo`, as text.
 
     It runs in a process of its own, because libsumo cannot recover from an error, and a file may crash it; and without
-    a port, to which others could connect.
+    a port, to which others could connect. `label` names the input in error messages.
     """
     code = f"import sys, libsumo; libsumo.start(sys.argv[1:]); print({question})"
     command = [sys.executable, "-P", "-c", code, *_command(arguments)]
-    return _run(command, (), f"{label}: SUMO says", LIBSUMO_AS_TRACI="quiet").splitlines()[-1]
+    return _run(command, (), f"{label}: SUMO says").splitlines()[-1]
 
 
-@contextmanager
-def running(client: str, arguments: Sequence[str], label: str) -> Iterator[Any]:
-    """Start SUMO and yield the API that "libsumo" (in our process) and "traci" (in a process of its own) share.
+def running(client: str, arguments: Sequence[str], label: str) -> AbstractContextManager[Any]:
+    """Start SUMO for a `with` block, which gets the API that both clients share: "libsumo" in our process, and "traci".
 
     SUMO is stopped when the block ends, also after an exception. `label` names the input in error messages.
     """
     start = _in_process if client == "libsumo" else _separate_process
-    with start(_command(arguments), f"{label}: SUMO says") as sumo:
-        yield sumo
+    return start(_command(arguments), f"{label}: SUMO says")
 
 
 @contextmanager
 def _in_process(command: list[str], what: str) -> Iterator[Any]:
-    libsumo = load_libsumo()
+    with redirect_stdout(io.StringIO()):  # it warns that pyarrow has another libarrow, which libsumo never calls
+        import libsumo
     if libsumo.simulation.isLoaded():
         raise RunFailed('libsumo can run only once per process, and is running already: set sumo.client = "traci".')
     try:
@@ -152,31 +138,17 @@ def _in_process(command: list[str], what: str) -> Iterator[Any]:
 
 @contextmanager
 def _separate_process(command: list[str], what: str) -> Iterator[Any]:
-    with tempfile.TemporaryFile() as log:
-        process, connection = _start_and_connect(command, log, what)
-        try:
-            try:
-                yield connection
-            finally:
-                with suppress(Exception):
-                    connection.close(wait=False)
-                _wait_or_kill(process)
-        except RunFailed as error:
-            if "Error" not in (text := _text(log)):
-                raise
-            # The error of traci does not contain the reason, the log does.
-            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
-
-
-def _start_and_connect(command: list[str], log: IO[bytes], what: str) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start SUMO and connect to it.
+    """Start SUMO, and connect to it at a port that is given to no other program.
 
     SUMO listens to all machines and asks for no password, until its one client is connected. So we connect as soon as
     it opens its port, which is before it reads its files; then it closes the port.
     """
     import traci
 
-    with _reserved_port() as port:
+    with tempfile.TemporaryFile() as log, socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
+        reserved.bind(("", 0))
+        port = reserved.getsockname()[1]
         process = subprocess.Popen(
             [*command, "--remote-port", str(port), "--num-clients", "1"],
             env=environment(),
@@ -186,53 +158,39 @@ def _start_and_connect(command: list[str], log: IO[bytes], what: str) -> tuple[s
             start_new_session=True,  # so that Ctrl-C only reaches our process, which then stops SUMO
         )
         try:
-            with redirect_stdout(io.StringIO()):  # traci prints every retry
-                connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
-                connection.getVersion()  # waits: SUMO accepts connections before it has read its files
-                return process, connection
-        except Exception:
-            _wait_or_kill(process)
-            raise _failure(what, process.returncode, _text(log)) from None
-        except BaseException:
+            try:
+                with redirect_stdout(io.StringIO()):  # traci prints every retry
+                    connection = traci.connect(port, _TRIES, proc=process, waitBetweenRetries=_WAIT_S)
+                    connection.getVersion()  # waits: SUMO accepts connections before it has read its files
+            except Exception:
+                raise _failure(what, _end(process), _text(log)) from None
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):
+                    connection.close(wait=False)
+        except RunFailed as error:
+            _end(process)
+            if "Error" not in (text := _text(log)):
+                raise
+            # The error of traci does not contain the reason, the log does.
+            raise RunFailed(f"{str(error).rstrip('.')}: {complaint(text)}") from error
+        finally:
             process.kill()
             process.wait()
-            raise
 
 
-@contextmanager
-def _reserved_port() -> Iterator[int]:
-    """A free port that is given to no other program within the block; only SUMO, which is told it, can listen there."""
-    with socket.socket() as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # SUMO sets it, too: both may bind the port
-        reserved.bind(("", 0))
-        yield reserved.getsockname()[1]
-
-
-def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
-    """Wait until SUMO ends, which it does when the connection is closed; kill it if it does not."""
-    try:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-    finally:
-        process.kill()  # no effect if it has ended
-        process.wait()
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of SUMO, which ends after an error; it is killed if it does not."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    process.kill()  # no effect if it has ended
+    return process.wait()
 
 
 def _text(log: IO[bytes]) -> str:
     log.seek(0)
     return log.read().decode(errors="replace")
-
-
-def load_libsumo() -> Any:
-    """Import libsumo without its warning on stdout that pyarrow has another libarrow, which libsumo never calls."""
-    import traci  # noqa: F401  imported first: with the variable set, it would turn into libsumo
-
-    os.environ["LIBSUMO_AS_TRACI"] = "quiet"
-    try:
-        import libsumo
-    finally:
-        del os.environ["LIBSUMO_AS_TRACI"]
-    return libsumo
 
 
 def _command(arguments: Sequence[str]) -> list[str]:

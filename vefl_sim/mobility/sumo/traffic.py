@@ -5,7 +5,6 @@ round; and nothing that happens in a round changes it. Therefore SUMO runs befor
 written to a file, from which the rounds read. A resumed run reads the same file, without SUMO.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
@@ -13,16 +12,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 from vefl_sim.core.clock import to_ns, to_s
-from vefl_sim.core.files import explain_write_errors, open_file, read_json, write_text
+from vefl_sim.core.errors import ExperimentError
+from vefl_sim.core.files import explain_write_errors, read_json, write_text
 from vefl_sim.core.progress import report
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.mobility.recorded.trajectory import COMPLETE, Trajectory, record
+from vefl_sim.mobility.recorded.playback import COMPLETE, digest_of, record, trajectory
+from vefl_sim.mobility.scene import Mobility
 from vefl_sim.mobility.sources import is_sumo_configuration
 from vefl_sim.mobility.sumo.demand import Calibration, SumoRoutes, arguments, calibrate, draw_routes, write_demand
 from vefl_sim.mobility.sumo.inputs import configuration_of, gnb_m, net_of
 from vefl_sim.mobility.sumo.live import SumoSetup, live
 from vefl_sim.mobility.sumo.net import Net
-from vefl_sim.mobility.sumo.programs import file_argument, home, require_accepted
+from vefl_sim.mobility.sumo.programs import ask, file_argument, home
 
 _NOTES = "sumo.json"
 
@@ -32,7 +33,6 @@ class PreparedSumo:
     """Everything that SUMO needs to start; `routes` and `calibration` only if we generate the demand."""
 
     setup: SumoSetup
-    net: Net
     routes: SumoRoutes | None
     calibration: Calibration | None
 
@@ -46,8 +46,8 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
         net, named = configuration_of(file, folder)
         gnb, options = gnb_m(experiment, net), (*named, "--route-steps", "0")  # reads all types, to limit them
         setup = SumoSetup(experiment, options, gnb, experiment.mobility.start_s)
-        require_accepted(setup.all_arguments(), f'mobility.file = "{file}"')
-        return PreparedSumo(setup, net, None, None)
+        ask(setup.all_arguments(), f'mobility.file = "{file}"')
+        return PreparedSumo(setup, None, None)
     net = net_of(file, folder)
     gnb = gnb_m(experiment, net)
     _require_readable(net, f'mobility.file = "{file}"')
@@ -59,7 +59,7 @@ def prepare_sumo(experiment: Experiment, folder: Path) -> PreparedSumo:
     demand, until_s = folder / "demand.rou.xml.gz", start_s + to_s(experiment.duration_ns) + 1.0
     with explain_write_errors(demand):
         write_demand(demand, routes, experiment, calibration.rate_per_s, until_s)
-    return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), net, routes, calibration)
+    return PreparedSumo(SumoSetup(experiment, arguments(net.path, demand), gnb, start_s), routes, calibration)
 
 
 def drive(experiment: Experiment, folder: Path) -> Path:
@@ -71,7 +71,7 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         folder.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)  # a damaged one; runs that have used it are refused before
     prepared = prepare_sumo(experiment, folder)
-    setup, duration_ns = prepared.setup, experiment.duration_ns
+    setup = prepared.setup
     notes: dict[str, object] = {
         "sumo": version("eclipse-sumo"),
         "arguments": setup.all_arguments(),
@@ -79,10 +79,11 @@ def drive(experiment: Experiment, folder: Path) -> Path:
         "start_s": setup.start_s,
         "calibration": asdict(prepared.calibration) if prepared.calibration else None,
     }
-    _write_notes(folder, notes)
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
     with live(setup, partial(report, "SUMO: the traffic settles", of=setup.start_s or 0.0)) as traffic:
-        record(traffic, path, duration_ns, lambda now_ns: report("SUMO drives", to_s(now_ns), to_s(duration_ns)))
-    _write_notes(folder, notes | {"trajectory": _size_and_digest(path)})
+        record(traffic, path, experiment.duration_ns)
+    notes["trajectory"] = {"sha256": digest_of(path)}
+    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
     return path
 
 
@@ -92,31 +93,20 @@ def fault(folder: Path) -> str | None:
     if not path.exists():
         return f"{path} is missing"
     try:
-        noted = dict(read_json(notes)["trajectory"])
+        noted = read_json(notes)["trajectory"]["sha256"]
+        return None if noted == digest_of(path) else f"{path} has changed since it was written"
+    except ExperimentError as error:
+        return str(error).rstrip(".")
     except (OSError, ValueError, LookupError, TypeError):
         return f"{notes} has no checksum of {path}"
-    try:
-        same = path.stat().st_size == noted.get("bytes") and _size_and_digest(path) == noted  # a huge file is not read
-        return None if same else f"{path} has changed since it was written"
-    except OSError as error:
-        return f"{path} cannot be read ({error.strerror})"
 
 
-def _size_and_digest(path: Path) -> dict[str, object]:
-    with open_file(path) as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _write_notes(folder: Path, notes: dict[str, object]) -> None:
-    write_text(folder / _NOTES, json.dumps(notes, indent=2) + "\n")
-
-
-def driven_trajectory(path: Path, experiment: Experiment) -> Trajectory:
+def driven_trajectory(path: Path, experiment: Experiment) -> Mobility:
     """The recorded traffic of a run, from its start."""
-    return Trajectory(path, to_ns(experiment.mobility.step_s))
+    return trajectory(path, to_ns(experiment.mobility.step_s))
 
 
 @lru_cache(maxsize=16)  # the runs of a comparison share the same network
 def _require_readable(net: Net, label: str) -> None:
     """Check in another process that SUMO can read a network, because libsumo may crash ours."""
-    require_accepted(("--net-file", file_argument(net.path)), label)
+    ask(("--net-file", file_argument(net.path)), label)
