@@ -7,9 +7,9 @@ x is ahead, y is to the left. Lengths are in units of 10 m and speeds in 10 m/s,
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from vefl_sim.core.clock import to_s
@@ -20,6 +20,9 @@ from vefl_sim.learning.datasets.dataset import Dataset
 from vefl_sim.learning.datasets.kinds import RecordedKind, Subsets
 from vefl_sim.mobility.coverage import at, in_coverage
 from vefl_sim.mobility.scene import Mobility, Scene
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HISTORY_S = 4
 """A CV looks back this long: positions at 0, −1, …, −4 s."""
@@ -32,12 +35,14 @@ _MOVED_M = 0.5  # a shorter way within a second does not tell a heading
 _TEST_SHARE = 5  # one piece in five is for the test set
 
 
-def record(mobility: Mobility, radius_m: float, duration_ns: int) -> pd.DataFrame:
+def record(mobility: Mobility, radius_m: float, duration_ns: int) -> "pd.DataFrame":
     """Record all CVs in the circle, each second until `duration_ns`; advances `mobility`, so pass one of your own.
 
     One row per position, by CV and then by time. A track is a CV's record without a gap in time: `track` numbers them,
     and `place` is the number of seconds since the start of the track.
     """
+    import pandas as pd  # slow to import, and not needed with other data
+
     scenes = _each_second(mobility, radius_m, duration_ns)
     columns = ("vehicle", "x_m", "y_m", "speed_mps")
     rows = pd.DataFrame({name: np.concatenate([getattr(scene, name) for scene in scenes]) for name in columns})
@@ -48,7 +53,7 @@ def record(mobility: Mobility, radius_m: float, duration_ns: int) -> pd.DataFram
     return rows
 
 
-def headings(tracks: pd.DataFrame) -> NDArray[np.float64]:
+def headings(tracks: "pd.DataFrame") -> NDArray[np.float64]:
     """Direction of the CV's last movement, as a unit vector, [positions, 2]; nan before its first in the track."""
     step_m = tracks.groupby("track")[["x_m", "y_m"]].diff()
     length_m = np.hypot(step_m["x_m"], step_m["y_m"])
@@ -79,7 +84,7 @@ class Samples:
     piece: NDArray[np.int64]  # [samples]
 
     @classmethod
-    def of(cls, tracks: pd.DataFrame, horizon_s: int) -> "Samples":
+    def of(cls, tracks: "pd.DataFrame", horizon_s: int) -> "Samples":
         """All samples with this horizon, one for each second of a track that has its past and its future in its piece.
 
         A piece is a stretch of 4·(HISTORY_S + horizon) seconds of a track, or what is left of the track.

@@ -108,7 +108,7 @@ def recording_path(file: str) -> Path:
 def named_file(file: str, endings: tuple[str, ...], formats: str) -> Path:
     """The file that `mobility.file` names; an error if there is none, or it has none of these endings."""
     path = Path(file)
-    if not path.is_file():
+    if not path.exists():
         raise ExperimentError(
             f'mobility.file = "{file}": there is no such file; relative paths start at the folder of the experiment\'s '
             "file, or where you start the run."
