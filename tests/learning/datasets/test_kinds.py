@@ -206,6 +206,11 @@ def test_an_impossible_dir_is_refused(folder: str) -> None:
     assert sentence("folder", folder).startswith(f"data.dir = {folder!r}")
 
 
+def test_a_device_that_never_ends_is_no_zip(tmp_path: Path) -> None:
+    (tmp_path / "mine.zip").symlink_to("/dev/zero")
+    assert "it is not a file" in sentence("folder", tmp_path / "mine.zip")
+
+
 # Bad files
 
 IMAGES, LABELS, CIFAR = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "cifar-10-binary.tar.gz"

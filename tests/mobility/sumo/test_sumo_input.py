@@ -81,6 +81,7 @@ class TestBadInput:
             ("other.net.xml", "<routes/>", "is not a network of SUMO, or has no street that cars may use: choose a"),
             ("walk.net.xml", re.sub('<edge id="[ab]"', '<edge id="w" function="crossing"', NET), "has no street"),
             ("bad.net.xml", NET.replace("-100,40", "north"), "or it is incomplete (could not convert string"),
+            ("far.net.xml", NET.replace("-100,40", "-1e200,40"), "(-1e200 m is farther than around the Earth)"),
             ("nothing.osm", " ", "line 1: it is not XML, or it is incomplete (no element found)"),
             ("cut.osm", "<osm><node", "line 1: it is not XML, or it is incomplete (unclosed token)"),
             ("x.sumocfg", "<configuration/>", "is not a configuration of SUMO: it names no net-file."),

@@ -124,6 +124,7 @@ class Zip(zipfile.ZipFile):
     """The files in a zip, read by their names; the paths in it are never used."""
 
     def __init__(self, path: Path) -> None:
+        open_file(path).close()  # refuses a device, which zipfile would read without end
         super().__init__(path)
         members = [member for member in self.infolist() if not member.filename.endswith("/")]
         for member in members:

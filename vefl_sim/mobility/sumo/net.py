@@ -18,6 +18,7 @@ Position = tuple[float, float]
 
 MAX_POINTS = 10_000_000  # in all shapes; each needs 25 bytes of memory, and 160 while lengths in coverage are computed
 _POINTS_PER_STREET, _POINTS_PER_JUNCTION = 20, 10  # that need as much memory as a street without points
+_MOST_M = 5e7  # of a length or coordinate: once around the Earth is 4e7
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class _NetReader:
         elif tag == "lane" and _allows_cars(attributes):
             self._lane, self._lanes = self._lane or attributes, self._lanes + 1
         elif tag == "junction" and attributes.get("type") not in ("internal", "dead_end"):
-            place = self.junctions[attributes["id"]] = float(attributes["x"]), float(attributes["y"])
+            place = self.junctions[attributes["id"]] = _metres(attributes["x"]), _metres(attributes["y"])
             self.signals += [place] if attributes.get("type", "").startswith("traffic_light") else []
             self._count(_POINTS_PER_JUNCTION)
         elif tag == "location":
@@ -133,10 +134,10 @@ class _NetReader:
         """Add a street after the last of its lanes."""
         if tag != "edge" or self._lane is None or self._edge.get("function", "normal") not in ("normal", "connector"):
             return
-        points = np.array([[float(value) for value in p.split(",")[:2]] for p in self._lane["shape"].split()])
+        points = np.array([[_metres(value) for value in p.split(",")[:2]] for p in self._lane["shape"].split()])
         if points.ndim != 2 or points.shape[0] < 2:
             raise ValueError(f"lane {self._lane.get('id')} has no shape")
-        length_m, limit_mps = float(self._lane["length"]), float(self._lane["speed"])
+        length_m, limit_mps = _metres(self._lane["length"]), float(self._lane["speed"])
         ends = self._edge.get("from", ""), self._edge.get("to", "")
         self.streets.append(Street(self._edge["id"], self._lanes, length_m, limit_mps, points, ends))
         self._count(len(points) + _POINTS_PER_STREET)
@@ -145,6 +146,13 @@ class _NetReader:
         self._points += points
         if self._points > MAX_POINTS:
             raise ExperimentError(f"{self._label} has too many streets: use at most {MAX_POINTS // 25} of them.")
+
+
+def _metres(text: str) -> float:
+    """A length or coordinate; squares of larger ones could overflow."""
+    if not abs(metres := float(text)) <= _MOST_M:
+        raise ValueError(f"{text} m is farther than around the Earth")
+    return metres
 
 
 def _allows_cars(lane: dict[str, str]) -> bool:
