@@ -10,7 +10,7 @@ from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
 from vefl_sim.experiment.complaints import shortened, shown
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
 from vefl_sim.experiment.plugins import part_names
 from vefl_sim.learning.metric import Metric, common_metric, metric_of_summary
@@ -183,7 +183,7 @@ def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:
 
 def _different_keys(one: Experiment, other: Experiment) -> Iterator[tuple[str, str]]:
     """Table and key of all values that differ, except for those that have a column or change no result."""
-    for name in Experiment.model_fields:
+    for name in TABLES:
         own, others = vars(getattr(one, name)), vars(getattr(other, name))
         if own != others:
             yield from ((name, key) for key in own if own[key] != others[key] and f"{name}.{key}" not in _NOT_COMPARED)

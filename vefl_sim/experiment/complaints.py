@@ -3,12 +3,12 @@
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Any, get_type_hints
+from typing import Any
 
 from vefl_sim.core.errors import MAX_PROBLEMS
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES
 
-_KEYS: dict[str, list[str]] = {name: [*table.model_fields] for name, table in get_type_hints(Experiment).items()}
+_KEYS: dict[str, list[str]] = {name: [*table.model_fields] for name, table in TABLES.items()}
 """The keys of each table."""
 
 
@@ -26,6 +26,8 @@ def complaints_about(errors: Iterable[Any]) -> list[str]:
 
 def _sentence(error: Any) -> str:
     where, kind = error["loc"], error["type"]
+    if where[0] == "change":
+        return _of_change(error)
     if where == ("run",) and kind == "missing":
         return 'The table [run] is missing: add it with a name, for example name = "first".'
     if kind == "missing" and len(where) < 3:
@@ -35,6 +37,13 @@ def _sentence(error: Any) -> str:
     if len(where) == 1:
         return f"[{where[0]}] must be a table, not {shown(error['input'])}."
     return f"{where[0]}.{where[1]} = {shown(error['input'])}: {_complaint(error)}."
+
+
+def _of_change(error: Any) -> str:
+    _, *place = error["loc"]
+    if len(place) < 2:
+        return "change must be written as tables: [[change]], each with from_round or at_s and keys."
+    return f"change {place[0] + 1}: {place[1]} = {shown(error['input'])}: {_complaint(error)}."
 
 
 def _merged(first: str, error: Any) -> str:

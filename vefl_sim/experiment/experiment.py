@@ -6,9 +6,9 @@ nothing is misleading.
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.fields import (
@@ -168,6 +168,8 @@ class RadioTable(Table):
     """n̄; the slot length is 1 ms / 2^n̄."""
     antennas: Annotated[int, Field(ge=1, le=256)] = 4
     """N, the number of antennas at the gNB; CVs have one."""
+    on: bool = True
+    """Whether the gNB gives out pRBs; with `[[change]]`, an outage."""
     max_tx_power_w: Watts = 0.2
     """P_max, the largest transmit power of a CV over all its pRBs."""
     fading: Literal["rayleigh", "jakes", "rician", "none"] = "rayleigh"
@@ -492,6 +494,28 @@ class TraceTable(Table):
     """Simulated time between two rows of a vehicle in the `mobility` table."""
 
 
+class Change(Table):
+    """A `[[change]]`: when keys get other values, and below it the tables with these keys."""
+
+    model_config = ConfigDict(extra="allow")
+
+    from_round: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
+    """The first round, or window of t_th without rounds, with the new values."""
+    at_s: Seconds | None = None
+    """The simulated time of the change, which may be within a round; for few keys."""
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The new values by table and key."""
+        return self.model_extra or {}
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The new values by `table.key`."""
+        tables = [(name, keys) for name, keys in self.tables.items() if isinstance(keys, dict)]
+        return {f"{name}.{key}": value for name, keys in tables for key, value in keys.items()}
+
+
 class Experiment(Table):
     """All tables of an experiment."""
 
@@ -516,6 +540,7 @@ class Experiment(Table):
     update: UpdateTable = UpdateTable()
     adversary: AdversaryTable = AdversaryTable()
     trace: TraceTable = TraceTable()
+    change: Annotated[tuple[Change, ...], Field(strict=False)] = ()
 
     @property
     def slots(self) -> SlotGrid:
@@ -543,3 +568,7 @@ class Experiment(Table):
     def mean_in_coverage(self) -> float:
         """Target for the mean number of vehicles in coverage, including its default."""
         return self.traffic.mean_in_coverage or 35.0
+
+
+TABLES: dict[str, type[Table]] = {name: kind for name, kind in get_type_hints(Experiment).items() if name != "change"}
+"""The tables of an experiment by name; `[[change]]` is none, because it repeats keys of others."""

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from math import log10
 
 from vefl_sim.core.clock import to_ns
+from vefl_sim.experiment.changes import with_changes, wrong_changes
 from vefl_sim.experiment.experiment import Experiment, LearningTable
 from vefl_sim.experiment.plugins import declared_results, kinds_of
-from vefl_sim.experiment.unused_keys import is_used
+from vefl_sim.experiment.unused_keys import is_used, unused_keys
 
 MAX_ROUNDS = 1_000_000
 _OPTIMIZE_POWERS = ("assignment", "large", "sca", "sca-perspective")
@@ -67,6 +68,18 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
             )
     for key, name in kinds_of(e):
         yield from declared_results(key, name, "contradictions", e)
+    wrong = [*wrong_changes(e)]
+    yield from wrong
+    if not wrong:
+        yield from _contradictions_after_changes(e)
+
+
+def _contradictions_after_changes(e: Experiment) -> Iterator[str]:
+    """Yield what is wrong with the experiment after each change, together with those above it in the file."""
+    for count in range(1, len(e.change) + 1):
+        changed = with_changes(e, range(count)).model_copy(update={"change": ()})
+        useless = [sentence for key, sentence in unused_keys(changed) if key in e.change[count - 1].keys]
+        yield from (f"change {count}: {sentence}" for sentence in (*contradictions(changed), *useless))
 
 
 def _radio_contradictions(e: Experiment) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.files import MAX_TEXT_BYTES, read_file
 from vefl_sim.experiment.complaints import complaints_about, is_key, shortened, shown
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.plugins import declaration, load_part
 from vefl_sim.experiment.rules import contradictions
@@ -101,7 +101,7 @@ def to_toml(experiment: Experiment) -> str:
 
 def as_toml(experiment: Experiment) -> str:
     """The experiment as TOML, with alternative keys only if they are set; no part is asked what it declares."""
-    return tomli_w.dumps(experiment.model_dump(exclude_none=True))
+    return tomli_w.dumps(experiment.model_dump(exclude_none=True, exclude=None if experiment.change else {"change"}))
 
 
 def resolved(experiment: Experiment) -> Experiment:
@@ -156,7 +156,7 @@ def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
 def _merged(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
     """Keys of `tables` replace those of `base` one by one; [[compare]], [sweep] and [figure] as a whole."""
     merged = base | tables
-    for name in base.keys() & tables.keys() & Experiment.model_fields.keys():
+    for name in base.keys() & tables.keys() & TABLES.keys():
         rivals = {_RIVALS.get(f"{name}.{key}") for key in tables[name]}
         kept = {key: value for key, value in base[name].items() if key not in rivals}
         merged[name] = kept | tables[name]
@@ -168,7 +168,7 @@ def _values_instead_of_tables(tables: dict[str, Any]) -> Iterator[str]:
     variants = tables.get("compare")
     for section in (tables, *(variants if isinstance(variants, list) else ())):
         where = "" if section is tables or not isinstance(section, dict) else f"compare, {section.get('label')!r}: "
-        for name in Experiment.model_fields:
+        for name in TABLES:
             if isinstance(section, dict) and name in section and not isinstance(section[name], dict):
                 yield f"{where}{name} must be a table, not {shown(section[name])}."
 

@@ -16,6 +16,7 @@ from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedenc
 from vefl_sim.protocol.trace import CoverageEntered, CoverageLeft, Trace, TripEnded
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.channel import Channel
+from vefl_sim.schemes.sla import Agreement
 
 
 @dataclass
@@ -33,6 +34,7 @@ class CoverageProcess:
 
     def __post_init__(self) -> None:
         self._before = self._after = self.mobility.scene()
+        self._agreements: dict[int, Agreement] = {}  # of CVs that came before the checkpoint that was restored
 
     def moves(self) -> Generator[Event, Any, None]:
         """Advance step by step; between two steps a CV enters or leaves where its straight line crosses the circle."""
@@ -73,6 +75,7 @@ class CoverageProcess:
             "before": state_of(self._before),
             "after": state_of(self._after),
             "in_coverage": list(self.in_coverage),
+            "agreements": {cv: state_of(one.agreement) for cv, one in (self.in_coverage | self.outside).items()},
             "mobility": optional_state(self.mobility),
             "channel": optional_state(self.channel),
         }
@@ -80,6 +83,7 @@ class CoverageProcess:
     def restore(self, state: State) -> None:
         """Restore the current step and the CVs in coverage, which are to be started, from a checkpoint."""
         self._before, self._after = from_state(Scene, state["before"]), from_state(Scene, state["after"])
+        self._agreements = {cv: Agreement(**terms) for cv, terms in state["agreements"].items()}
         self.in_coverage.update((cv, self._new_vehicle(cv)) for cv in state["in_coverage"])
         mobility, channel = state["mobility"], state["channel"]
         if mobility is None or channel is None:
@@ -131,7 +135,9 @@ class CoverageProcess:
             self.outside[cv] = vehicle
 
     def _new_vehicle(self, cv: int) -> ConnectedVehicle:
-        return self.vehicle(cv, partial(self.distance_m, cv))
+        vehicle = self.vehicle(cv, partial(self.distance_m, cv))
+        vehicle.agreement = self._agreements.get(cv, vehicle.agreement)
+        return vehicle
 
 
 def _row(scene: Scene, cv: int) -> int | None:

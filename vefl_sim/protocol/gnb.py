@@ -15,7 +15,7 @@ from vefl_sim.protocol.mac import Burst, MacScheduler
 from vefl_sim.protocol.messages import Broadcast, TrainOrder
 from vefl_sim.protocol.trace import Trace, UploadOffered, UploadStarted
 from vefl_sim.protocol.uplink import Uplink, Upload
-from vefl_sim.radio.link import Downlink
+from vefl_sim.radio.link import Downlink, Link
 from vefl_sim.schemes.observation import CoverageSnapshot, Observation
 from vefl_sim.schemes.scheme import Plan
 
@@ -37,10 +37,11 @@ class GNodeB:
     ledger: Ledger
     trace: Trace
     wait_for_tau: bool  # mac.start = "tau": serve a CV from slot τ_v on, not as soon as it is ready
+    is_on: bool = True  # else no CV gets a pRB
 
     def __post_init__(self) -> None:
         self.uplink = Uplink(self.mac.unreported_slots)
-        self._offered = Signal(self.env)
+        self._woken = Signal(self.env)
 
     def offer(self, order: TrainOrder, account: Account, cause: int) -> Upload:
         """Queue an update for upload; its `received` event succeeds when the gNB has its last bit."""
@@ -52,7 +53,7 @@ class GNodeB:
         )
         upload = Upload(order, account, self.env.event(), event, earliest)
         self.uplink.add(upload)
-        self._offered.send()
+        self._woken.send()
         return upload
 
     def state(self) -> State:
@@ -73,17 +74,23 @@ class GNodeB:
         """Discard the bits that a CV has not sent yet."""
         self.uplink.remove(cv)
 
+    def change(self, link: Link, is_on: bool) -> None:
+        """Use other values of keys from the next slot on."""
+        self.mac.use(link)
+        self.is_on = is_on
+        self._woken.send()
+
     def ticks(self) -> Generator[Event, Any, None]:
         """Sleep while no CV can send; else decide at the start of a burst of slots, and collect the bits at its end."""
         while True:
             upcoming = self.grid.ceil(self.env.now)
-            slot = self.uplink.next_slot(upcoming)
+            slot = self.uplink.next_slot(upcoming) if self.is_on else None
             if slot is None:
-                yield self._offered.next()
+                yield self._woken.next()
                 continue
             start = Instant(self.env, self.grid.start_ns(slot), Precedence.SLOT_START)
-            yield start if slot == upcoming else start | self._offered.next()
-            if start.processed and self.uplink.admit(slot):
+            yield start if slot == upcoming else start | self._woken.next()
+            if start.processed and self.is_on and self.uplink.admit(slot):
                 burst = yield from self.mac.transmit(slot, self.uplink, self._slots_until_next_event(slot))
                 self._book(burst)
                 yield Instant(self.env, self.grid.start_ns(slot + burst.slots), Precedence.SLOT_END)

@@ -76,9 +76,13 @@ class MacScheduler:
             )
             warnings.warn(sentence, VeflWarning, stacklevel=3)
         self._code = self.policy.code if isinstance(self.policy, RatMethod) else None  # None: a function in Python
-        method = -1 if self._code is None else int(self._code)
-        nats_hz = self.link.bandwidth_hz / float(np.log(2))  # with it, rates in bit/s follow from natural logarithms
-        self._config = MacConfig(method, self.slot_s, nats_hz, self.link.max_power_w, self.tradeoff, self.circuit_w)
+        self.use(self.link)
+
+    def use(self, link: Link) -> None:
+        """Use this link from the next burst on."""
+        self.link, method = link, -1 if self._code is None else int(self._code)
+        nats_hz = link.bandwidth_hz / float(np.log(2))  # with it, rates in bit/s follow from natural logarithms
+        self._config = MacConfig(method, self.slot_s, nats_hz, link.max_power_w, self.tradeoff, self.circuit_w)
 
     @property
     def unreported_slots(self) -> int:

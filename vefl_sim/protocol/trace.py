@@ -7,13 +7,14 @@ followed to its training, its upload and its outcome.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform, get_args
 
 from vefl_sim.core.state import State
 
 if TYPE_CHECKING:  # slow to import, and not needed to read traces
+    from vefl_sim.experiment.experiment import Experiment
     from vefl_sim.learning.learner import Evaluation
     from vefl_sim.protocol.instants import NanosecondEnvironment
     from vefl_sim.protocol.messages import Applied, Decision, OrderOutcome, TrainOrder
@@ -60,6 +61,14 @@ class CoverageLeft(TraceEvent):
 
 class TripEnded(CoverageLeft):
     """A CV has ended its trip in coverage."""
+
+
+class KeysChanged(TraceEvent):
+    """Keys of the experiment have other values from now on."""
+
+    index: int  # of the [[change]]
+    keys: "Mapping[str, Any]"
+    experiment: "Experiment"  # with all keys in force
 
 
 class RoundStarted(TraceEvent):
@@ -180,7 +189,7 @@ class Trace:
     """Numbers events, and passes them and other news of a run to those who listen."""
 
     def __init__(self, env: "NanosecondEnvironment") -> None:
-        self._env, self._count = env, 0
+        self.env, self._count = env, 0
         self._listeners: defaultdict[type, list[Callable[[Any], None]]] = defaultdict(list)
 
     def on(self, kind: type, listener: Callable[[Any], None]) -> None:
@@ -196,7 +205,7 @@ class Trace:
     def note(self, event: TraceEvent, cause: int | None = None, time_ns: int | None = None) -> int:
         """Note an event that happens now, or at `time_ns`; its number is the `cause` of what follows from it."""
         self._count += 1
-        self.tell(Noted(self._count, cause, self._env.now if time_ns is None else time_ns, event))
+        self.tell(Noted(self._count, cause, self.env.now if time_ns is None else time_ns, event))
         return self._count
 
     def state(self) -> State:

@@ -13,6 +13,7 @@ import numpy as np
 from vefl_sim.core.clock import SlotGrid, Timing, to_ns
 from vefl_sim.core.state import State, from_state, state_of
 from vefl_sim.core.tables import data_frame, digest_of_tables
+from vefl_sim.experiment.complaints import shown
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -149,6 +150,9 @@ def _columns(event: events.TraceEvent) -> Row:
     match event:
         case events.CoverageEntered() | events.CoverageLeft():
             return {"actor": "streets", "cv": event.cv, "distance_m": event.distance_m}
+        case events.KeysChanged():
+            keys = ", ".join(f"{key} = {shown(value)}" for key, value in event.keys.items())
+            return {"actor": "experiment", "reason": keys}
         case events.RoundStarted():
             row: Row = {"round": event.round, "count": event.in_coverage, "version": event.version}
             if event.decision:

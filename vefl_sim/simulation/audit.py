@@ -62,6 +62,11 @@ class Audit:
         check = SlotCheck(link, slot_s, Access.of(experiment), edf=not is_part(edf), floors=not is_part(floors))
         return cls(link, slot_s, binding=not is_part(experiment.scheme.kind), check=check)
 
+    def use(self, experiment: Experiment) -> None:
+        """Check from now on with the keys of this experiment, some of which have changed."""
+        changed = Audit.of(experiment, Link.of(experiment.radio))
+        self.link, self.check = changed.link, changed.check
+
     def round(self, report: RoundReport) -> None:
         """Check the plan of a finished round, and count its overruns."""
         for decision in report.decisions:

@@ -126,16 +126,19 @@ def rehearse(experiment: Experiment) -> None:
 
     run = experiment.run.model_copy(update={"rounds": 1, "duration_s": None})
     update = experiment.update.model_copy(update={"codec": "float32"})
+    radio = experiment.radio.model_copy(update={"on": True})
     images, labels = np.zeros((1, 1, 1, 1), np.uint8), np.zeros(1, np.int32)
+    dataset, learner = Dataset("rehearsal", images, labels, images, labels, classes=1), Learner(parameters=1000)
     scenario = Scenario(
-        experiment=experiment.model_copy(update={"run": run, "update": update}),
+        experiment=experiment.model_copy(update={"run": run, "update": update, "radio": radio, "change": ()}),
         streams=Streams(run.seed),
         shards={cv: np.zeros(1, np.int64) for cv in range(1, _CVS + 1)},
-        dataset=Dataset("rehearsal", images, labels, images, labels, classes=1),
-        learner=Learner(parameters=1000),
+        dataset=dataset,
+        learner=learner,
         mobility=partial(StandingCars, to_ns(experiment.mobility.step_s), experiment.radio.coverage_radius_m),
         link=Link.of(experiment.radio),
         payload_bits=33_000,  # few enough to be sent within some slots
+        learn=lambda _: (dataset, learner),
     )
     simulation = Simulation(scenario)
     for _ in simulation:

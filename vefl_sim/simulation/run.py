@@ -273,7 +273,8 @@ class _Session:
         self._checkpoints, self.last = Checkpoints(run.path), last
         with explain_write_errors(run.path):
             _prepare_folders(run, last)
-        self.simulation = Simulation(scenario, parts=run.path / "parts", start_ns=last.time_ns if last else 0)
+        start_ns, start_round = (last.time_ns, last.round) if last else (0, 1)
+        self.simulation = Simulation(scenario, parts=run.path / "parts", start_ns=start_ns, start_round=start_round)
         self._recorder = self.simulation.recorder
         if last:
             self._recorder.continue_after(last.tables)

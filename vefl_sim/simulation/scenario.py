@@ -1,9 +1,9 @@
 """Everything a run needs before its processes start: its data, its traffic, and the parts that the experiment names."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.errors import ExperimentError, VeflError
 from vefl_sim.core.rng import Streams
 from vefl_sim.core.state import Stateful
+from vefl_sim.experiment.changes import with_changes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import (
     declaration,
@@ -66,6 +67,18 @@ class Scenario:
     mobility: Traffic
     link: Link
     payload_bits: int  # S, of an update
+    learn: Callable[[Experiment], tuple[Dataset, Learner]]  # makes both with other values of keys that can change
+
+    def with_changes(self, indices: Sequence[int]) -> "Scenario":
+        """This scenario with the keys of these changes of its experiment."""
+        if not indices:
+            return self
+        experiment = without_unused_keys(with_changes(self.experiment, indices))
+        dataset, learner = self.dataset, self.learner
+        if any(getattr(experiment, table) != getattr(self.experiment, table) for table in ("learning", "adversary")):
+            dataset, learner = self.learn(experiment)
+        link = Link.of(experiment.radio)
+        return replace(self, experiment=experiment, dataset=dataset, learner=learner, link=link)
 
 
 def build_scenario(experiment: Experiment, folder: Path | None = None) -> Scenario:
@@ -97,13 +110,18 @@ def _build(experiment: Experiment, folder: Path | None) -> Scenario:
         traffic = make_traffic(experiment, streams, folder)
         dataset = dataset or make_dataset(experiment, streams, traffic)
         shards = _holdings(experiment, streams, dataset, traffic)
-        if not scheme.trains_centrally:
-            dataset = with_flipped_labels(dataset, shards, experiment.adversary.share, streams)
-        learner = make_learner(experiment, dataset, shards, scheme, module, streams)
+
+        def learn(experiment: Experiment) -> tuple[Dataset, Learner]:
+            scheme, data = make_scheme(experiment), dataset
+            if not scheme.trains_centrally:
+                data = with_flipped_labels(data, shards, experiment.adversary.share, streams)
+            return data, make_learner(experiment, data, shards, scheme, module, streams)
+
+        trained_on, learner = learn(experiment)
         if compiler and compiler.poll() is None:  # there is time to compile something else
             learner.rehearse()
     link, bits = Link.of(experiment.radio), payload_bits(experiment, scheme, make_codec(experiment), learner)
-    return Scenario(experiment, streams, shards, dataset, learner, traffic, link, bits)
+    return Scenario(experiment, streams, shards, trained_on, learner, traffic, link, bits, learn)
 
 
 def _data_without_traffic(experiment: Experiment, streams: Streams) -> Dataset | None:

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simpy import Process
 
 from vefl_sim.core.arrays import NamedArrays
-from vefl_sim.core.clock import to_s
+from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput, RunFailed, RunNotFound, first_line
-from vefl_sim.core.state import Stateful
+from vefl_sim.core.state import Arrays, Stateful, pack, unpack
+from vefl_sim.experiment.changes import begun, with_changes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.toml import load, with_settings
+from vefl_sim.experiment.unused_keys import without_unused_keys
 from vefl_sim.optimize.rat.problem import RatAllocation, RatProblem
 from vefl_sim.protocol.control import AllocationDue, PlanDue, RoundDue
-from vefl_sim.protocol.instants import NanosecondEnvironment
+from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence
 from vefl_sim.protocol.mac import Burst, require_valid
 from vefl_sim.protocol.messages import RoundReport
 from vefl_sim.protocol.server.orders import checked_plan
-from vefl_sim.protocol.trace import Trace
+from vefl_sim.protocol.trace import KeysChanged, Noted, Trace
+from vefl_sim.radio.link import Link
 from vefl_sim.records.recorder import Recorder
 from vefl_sim.records.table_parts import MainTables
 from vefl_sim.records.totals import Tally
@@ -55,11 +58,12 @@ class Simulation(MainTables):
         *,
         parts: Path | None = None,
         start_ns: int = 0,
+        start_round: int = 1,
     ) -> None:
         """Prepare a run of an experiment, or of the TOML file of one, with other values of keys (`settings`).
 
         A scenario can be run any number of times. `parts`: the folder in which tables are kept instead of in memory;
-        `start_ns`: the time at which a checkpoint was written that is to be restored.
+        `start_ns`, `start_round`: where a checkpoint was written that is to be restored.
         """
         if isinstance(experiment, Scenario) and settings:
             raise BadInput("A scenario is built with its settings: give them to the experiment.")
@@ -67,18 +71,21 @@ class Simulation(MainTables):
             experiment = load(experiment, settings)
         elif isinstance(experiment, Experiment) and settings:
             experiment = with_settings(experiment, *setting_texts(settings))
-        self.scenario = build_scenario(experiment) if isinstance(experiment, Experiment) else experiment
-        self.experiment, self._env = self.scenario.experiment, NanosecondEnvironment(start_ns)
+        self._first = build_scenario(experiment) if isinstance(experiment, Experiment) else experiment
+        self.experiment, self._env = self._first.experiment, NanosecondEnvironment(start_ns)
+        changes = begun(self.experiment, start_round, start_ns)
+        self.scenario, self._noted = self._first.with_changes(changes), {*changes}  # those that the trace has noted
         self.trace, self._reports = Trace(self._env), deque[RoundReport](maxlen=1000)
         self._end: Process | None = None  # the server's process; None before the first step
         self._failure: BaseException | None = None  # what has ended the run before its end
         self._is_closed = False
-        self.audit, self._tally = Audit.of(self.experiment, self.scenario.link), Tally()
+        self.audit, self._tally = Audit.of(self.scenario.experiment, self.scenario.link), Tally()
         self.trace.on(Burst, self.audit.burst)
         self.recorder = Recorder(self.experiment, self.trace, parts)
+        self.trace.on(Noted, self._note)
         for listener in (self.audit.round, self._tally.add, self._reports.append):
             self.trace.on(RoundReport, listener)
-        self.actors = wire(self.scenario, self._env, self.trace)
+        self.actors = wire(self.scenario, self._env, self.trace, self._first)
 
     def __iter__(self) -> Iterator[RoundReport]:
         """Simulate round by round, and give the report of each; without rounds, window by window."""
@@ -178,6 +185,51 @@ class Simulation(MainTables):
         self._reports.clear()
         return reports
 
+    def _keys_in_force(self, round: int) -> tuple[tuple[int, ...], Experiment]:
+        """The changes that have begun in this round, by their index, and the experiment with them."""
+        changes = begun(self.experiment, round, self.now_ns)
+        return changes, without_unused_keys(with_changes(self.experiment, changes))
+
+    def _change_between_rounds(self, round: int) -> bool:
+        """If keys change with this round, replace all actors by new ones in the same state; False if none changes.
+
+        Resuming does the same, so a run that is resumed behind a change goes on as it would have done.
+        """
+        changes, experiment = self._keys_in_force(round)
+        if experiment == self.scenario.experiment:
+            return False
+        for index in changes:
+            if index not in self._noted:
+                self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))
+        arrays: Arrays = {}
+        states = pack({name: part.state() for name, part in self.actors.stateful().items()}, arrays)
+        self._env = self.trace.env = NanosecondEnvironment(self.now_ns)
+        self.scenario = self._first.with_changes(changes)
+        self.actors = wire(self.scenario, self._env, self.trace, self._first)
+        for name, state in unpack(states, arrays).items():
+            self.actors.stateful()[name].restore(state)
+        self._start()
+        return True
+
+    def _change_within_round(self, index: int) -> None:
+        """Change the keys of the uplink at once; plans know of it from the next round on."""
+        experiment = self._keys_in_force(self.actors.server.round)[1]
+        self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))
+        self.actors.gnb.change(Link.of(experiment.radio), experiment.radio.on)
+
+    def _start(self) -> None:
+        """Start all processes, and wait for the changes within rounds that are still to come."""
+        self._end = self.actors.start()
+        for index, change in enumerate(self.experiment.change):
+            if change.at_s is not None and (time_ns := to_ns(change.at_s)) > self.now_ns:
+                instant = Instant(self._env, time_ns, Precedence.ROUND)
+                instant.callbacks.append(lambda _, index=index: self._change_within_round(index))
+
+    def _note(self, noted: Noted) -> None:
+        if isinstance(noted.event, KeysChanged):
+            self._noted.add(noted.event.index)
+            self.audit.use(noted.event.experiment)
+
     def _due(self, kind: type[Q], call: str) -> Q:
         """The question that is due, which must be of this kind."""
         due = self.actors.control.due
@@ -188,19 +240,21 @@ class Simulation(MainTables):
 
     def _next(self, kind: type[Q], answer: Any = None) -> Q | None:
         """Answer the question that is due, and simulate until one of this kind is; None: the run is over."""
-        control = self.actors.control
         if self._failure is not None:
             raise RunFailed(f"this run has failed ({first_line(self._failure)}): make a new one.") from self._failure
         if self._end is None:
-            self._end = self.actors.start()
+            self._start()
         try:
-            control.stops_for = kind
             while not self.is_over:
+                control = self.actors.control
+                control.stops_for = kind
                 if control.due is not None:
                     control.answer(self._default_answer() if answer is None else answer)
                     answer = None
                 while control.due is None and not self.is_over:
                     self._env.step()
+                if isinstance(control.due, RoundDue) and self._change_between_rounds(control.due.round):
+                    continue
                 if isinstance(control.due, kind):
                     return control.due
         except BaseException as failure:

@@ -1,12 +1,14 @@
 """The only place where actors are created and connected: a scenario becomes SimPy processes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from simpy import Process
 
 from vefl_sim.core.clock import Stopwatch, to_ns
 from vefl_sim.core.state import Stateful
+from vefl_sim.experiment.changes import begun, with_changes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
@@ -24,7 +26,7 @@ from vefl_sim.protocol.server.pace import Buffer, Central, Pace, Rounds
 from vefl_sim.protocol.trace import Trace
 from vefl_sim.protocol.vehicle import ConnectedVehicle
 from vefl_sim.radio.access import Access
-from vefl_sim.radio.link import Downlink
+from vefl_sim.radio.link import Downlink, Link
 from vefl_sim.schemes.observation import RoundConstants
 from vefl_sim.schemes.scheme import AnyScheme
 from vefl_sim.schemes.sla import draw_agreement
@@ -63,8 +65,8 @@ class Actors:
         return self.env.process(self.server.run())
 
 
-def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors:
-    """Create the actors of a run, each after those that it needs."""
+def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace, first: Scenario) -> Actors:
+    """Create the actors of a run, each after those that it needs; `first`: the scenario before all changes."""
     experiment, grid, constants = scenario.experiment, scenario.experiment.slots, round_constants(scenario)
     scheme, codec, channel = make_scheme(experiment), make_codec(experiment), make_channel(experiment, scenario.streams)
     ledger, history, inbox, control = Ledger(), SuccessHistory(), Inbox(env), Control(env)
@@ -79,7 +81,7 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors
         access=constants.access,
         control=control,
     )
-    gnb = GNodeB(env, grid, mac, ledger, trace, wait_for_tau=experiment.mac.start == "tau")
+    gnb = GNodeB(env, grid, mac, ledger, trace, wait_for_tau=experiment.mac.start == "tau", is_on=experiment.radio.on)
 
     def vehicle(cv: int, distance_m: Callable[[], float]) -> ConnectedVehicle:
         agreement = draw_agreement(cv, experiment.sla, scenario.streams)
@@ -118,6 +120,7 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace) -> Actors
         inbox,
         control,
         trace,
+        partial(_constants_at, first),
     )
     return Actors(env, trace, ledger, history, coverage, gnb, server, control, stopwatch)
 
@@ -129,6 +132,12 @@ def _pace(experiment: Experiment, env: NanosecondEnvironment, scheme: AnyScheme)
     if scheme.buffer is not None:
         return Buffer(env, scheme, retry_ns=to_ns(experiment.server.retry_s))
     return Rounds(env, scheme)
+
+
+def _constants_at(first: Scenario, round: int, time_ns: int) -> RoundConstants:
+    """The quantities of a round that has begun at this time."""
+    experiment = with_changes(first.experiment, begun(first.experiment, round, time_ns))
+    return round_constants(replace(first, experiment=experiment, link=Link.of(experiment.radio)))
 
 
 def round_constants(scenario: Scenario) -> RoundConstants:

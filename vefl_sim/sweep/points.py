@@ -16,7 +16,8 @@ from typing import Any
 from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
 from vefl_sim.core.progress import counted
 from vefl_sim.experiment.complaints import is_key, shortened, shown, unknown
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.changes import BETWEEN_ROUNDS
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.rules import contradictions
 from vefl_sim.experiment.toml import ExperimentFile, override, read_experiment, validated
@@ -178,9 +179,13 @@ def _lists(tables: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _problem(name: str, values: Any) -> str | None:
     table, _, key = name.partition(".")
-    if table not in Experiment.model_fields:
+    if table == "change":
+        number, _, key = key.partition(".")
+        if not number.isdecimal() or key not in (*BETWEEN_ROUNDS, "from_round", "at_s"):
+            return "write it as sweep.change.1.vefl.budget, with the number of the [[change]] and a key that can change."
+    elif table not in TABLES:
         return unknown((table,))
-    if not is_key(table, key):
+    elif not is_key(table, key):
         return unknown((table, key))
     if reason := _NOT_SWEPT.get(name):
         return f"it cannot be swept: {reason}."
@@ -332,21 +337,30 @@ def experiment_of(tables: Mapping[str, Any], variant: Variant) -> tuple[Experime
 
 
 def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of nested tables by `table.key`."""
-    return {
+    """The values of nested tables by `table.key`; those of the first [[change]] by `change.1.table.key`."""
+    keys = {
         f"{name}.{key}": value
         for name, table in tables.items()
-        if isinstance(table, dict)
+        if isinstance(table, dict) and name != "change"
         for key, value in table.items()
     }
+    changes = tables.get("change", {})
+    numbered = changes.items() if isinstance(changes, dict) else enumerate(changes, start=1)
+    for number, change in numbered:
+        times = {key: value for key, value in change.items() if not isinstance(value, dict)}
+        keys |= {f"change.{number}.{key}": value for key, value in (times | flat(change)).items()}
+    return keys
 
 
 def nested(keys: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tables with these values, which are given by `table.key`."""
+    """The tables with these values, which are given by `table.key`; those of each [[change]] by its number."""
     tables: dict[str, dict[str, Any]] = {}
     for name, value in keys.items():
-        table, _, key = name.partition(".")
-        tables.setdefault(table, {})[key] = value
+        *path, key = name.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[key] = value
     return tables
 
 
@@ -355,7 +369,12 @@ def _merged(tables: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, 
     merged = dict(tables)
     for name, table in changed.items():
         base = tables.get(name)
-        merged[name] = base | table if isinstance(base, dict) and isinstance(table, dict) else table
+        if name == "change" and isinstance(base, list) and isinstance(table, dict):
+            if missing := [number for number in table if int(number) > len(base)]:
+                raise ExperimentError(f"sweep.change.{missing[0]}: the file has no such [[change]].")
+            merged[name] = [_merged(change, table.get(str(number), {})) for number, change in enumerate(base, start=1)]
+        else:
+            merged[name] = base | table if isinstance(base, dict) and isinstance(table, dict) else table
     return merged
 
 

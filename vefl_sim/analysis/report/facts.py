@@ -9,7 +9,7 @@ from vefl_sim.analysis.reasons import in_words, why_nobody
 from vefl_sim.analysis.report.document import html, pairs, table
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.core.errors import NotResumable, printable
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.records.identity import require_same_version
 from vefl_sim.records.totals import energy_text
@@ -112,9 +112,9 @@ def data_name(experiment: Experiment) -> str:
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
     """Key, value and default of every key whose value differs from its default."""
-    for table_name, keys in experiment:
-        for name, field in type(keys).model_fields.items():
-            key, value = f"{table_name}.{name}", getattr(keys, name)
+    for table_name, table in TABLES.items():
+        for name, field in table.model_fields.items():
+            key, value = f"{table_name}.{name}", getattr(getattr(experiment, table_name), name)
             default = _implied(experiment, key) if field.default is None else field.get_default()
             if key != "run.name" and value is not None and value != default:
                 yield key, _shown(value), _shown(default)

@@ -1,6 +1,6 @@
 """The edge server: Algorithm 1. Its pace says when it plans and when it aggregates (pace.py)."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ from vefl_sim.protocol.trace import (
     TrainingOrdered,
     UpdateAggregated,
 )
-from vefl_sim.schemes.observation import LastRound
+from vefl_sim.schemes.observation import LastRound, RoundConstants
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class EdgeServer:
     inbox: Inbox
     control: Control
     trace: Trace
+    constants_at: Callable[[int, int], RoundConstants]  # the quantities of an earlier round, by its number and start
     round: int = 1  # k, number of the current round or of the next one
     windows: list[Window] = field(default_factory=list)  # rounds that are not reported yet, the current one last
     last: LastRound = field(default_factory=LastRound)  # what plans know of the rounds before
@@ -226,7 +227,10 @@ class EdgeServer:
             return Start(models[version], local.get(number, Local()))
 
         pace.orders, pace.resting = state["orders"], state["resting"]
-        self.windows = from_state(list[Window], state["windows"], constants=self.planner.observer.constants)
+        self.windows = [
+            from_state(Window, window, constants=self.constants_at(window["round"], window["start_ns"]))
+            for window in state["windows"]
+        ]
         outcomes = [from_state(OrderOutcome, update["outcome"]) for update in state["delivered"]]
         pace.delivered = [Update(one, start(one.order.version, one.order.number)) for one in outcomes]
         vehicles = self.coverage.in_coverage

@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.experiment.toml import to_toml
 from vefl_sim.experiment.unused_keys import unused_environment
@@ -45,7 +45,10 @@ def keys_of(experiment: Experiment) -> dict[str, Any]:
 
 def toml_of(keys: Keys) -> str:
     """The TOML text with these keys."""
-    return tomli_w.dumps(nested(keys))
+    tables: dict[str, Any] = nested(keys)
+    if changes := tables.pop("change", None):
+        tables["change"] = [changes[number] for number in sorted(changes, key=int)]
+    return tomli_w.dumps(tables)
 
 
 def matches(stored: Keys, wanted: Keys) -> bool:
@@ -69,8 +72,8 @@ def key_digest(keys: Keys) -> str:
 def _defaults() -> dict[str, Any]:
     """The defaults of all keys, with the types that TOML has."""
     defaults: dict[str, Any] = {}
-    for name, table in Experiment.model_fields.items():
-        for key, field in getattr(table.annotation, "model_fields", {}).items():
+    for name, table in TABLES.items():
+        for key, field in table.model_fields.items():
             default = None if field.is_required() else field.get_default(call_default_factory=True)
             defaults[f"{name}.{key}"] = list(default) if isinstance(default, tuple) else default
     return defaults
