@@ -71,11 +71,12 @@ class CoverageProcess:
 
     def state(self) -> State:
         """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
+        vehicles = self.in_coverage | self.outside
         return {
             "before": state_of(self._before),
             "after": state_of(self._after),
             "in_coverage": list(self.in_coverage),
-            "agreements": {cv: state_of(one.agreement) for cv, one in (self.in_coverage | self.outside).items()},
+            "agreements": state_of(self._agreements | {cv: one.agreement for cv, one in vehicles.items()}),
             "mobility": optional_state(self.mobility),
             "channel": optional_state(self.channel),
         }

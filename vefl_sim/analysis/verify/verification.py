@@ -16,6 +16,8 @@ import pandas as pd
 
 from vefl_sim.core.errors import BadInput, ExperimentError, NotResumable, RunNotFound, VeflError, first_line
 from vefl_sim.core.rng import Streams
+from vefl_sim.experiment.changes import begun, with_changes
+from vefl_sim.experiment.experiment import Experiment, SlaTable
 from vefl_sim.experiment.part_files import part_digest
 from vefl_sim.experiment.plugins import declaration, is_part, part_names
 from vefl_sim.radio.access import Access
@@ -72,11 +74,30 @@ class Evidence:
         """The rows of the vehicles table that have an order, joined with the SLA of their CV."""
         rows = self.table("vehicles")
         rows = rows[rows["state"].isin(["delivered", "lost"])].reset_index(drop=True)
-        streams, sla = Streams(self.experiment.run.seed), self.experiment.sla
-        agreements = {cv: vars(draw_agreement(cv, sla, streams)) for cv in rows["cv"].unique().tolist()}
+        streams = Streams(self.experiment.run.seed)
+        agreements = {cv: vars(draw_agreement(cv, self._sla(cv), streams)) for cv in rows["cv"].unique().tolist()}
         names = [field.name for field in fields(Agreement)]
         columns = pd.DataFrame([agreements[cv] for cv in rows["cv"].tolist()], rows.index, names, dtype=float)
         return rows.join(columns)
+
+    @cached_property
+    def spans(self) -> list[tuple[Experiment, pd.Index]]:
+        """The experiment with the keys in force, and the rounds in which they were; one span if no key changes."""
+        rounds = self.rounds["start_ns"]
+        changes = [begun(self.experiment, round, start_ns) for round, start_ns in rounds.items()]
+        return [
+            (with_changes(self.experiment, indices), rounds.index[[one == indices for one in changes]])
+            for indices in dict.fromkeys(changes)
+        ]
+
+    def _sla(self, cv: int) -> SlaTable:
+        """The terms from which those of a CV were drawn when it came into coverage for the first time."""
+        if len(self.spans) < 2:
+            return self.experiment.sla
+        events = self.table("events")
+        entered_ns = events["time_ns"][(events["kind"] == "coverage_entered") & (events["cv"] == cv)].min()
+        round = max(1, int((self.rounds["start_ns"] < entered_ns).sum()))
+        return next(experiment.sla for experiment, rounds in self.spans if round in rounds)
 
 
 @dataclass(frozen=True)
@@ -219,15 +240,19 @@ def _close(one: float | None, other: float) -> bool:
 
 
 def _constraints(evidence: Evidence) -> str | None:
-    """C1–C6 of all planned orders; a run without constraints has none."""
-    scheme, vefl, rounds, rows = evidence.experiment.scheme, evidence.experiment.vefl, evidence.rounds, evidence.ordered
-    if not scheme.constrained:
-        return None
+    """C1–C6 of all planned orders; those without constraints have none."""
+    faults = (_constraints_of(evidence, *span) for span in evidence.spans if span[0].scheme.constrained)
+    return "; ".join(filter(None, faults)) or None
+
+
+def _constraints_of(evidence: Evidence, experiment: Experiment, numbers: pd.Index) -> str | None:
+    scheme, vefl, rounds, rows = experiment.scheme, experiment.vefl, evidence.rounds.loc[numbers], evidence.ordered
+    rows = rows[rows["round"].isin(numbers)]
     cost, worst_j = rows.groupby("round")["worst_cost"].sum(), rows.groupby(["round", "cv"])["worst_j"].transform("sum")
     cpu_range = rows["cpu_min_hz"] * (1 - _TOLERANCE), rows["cpu_max_hz"] * (1 + _TOLERANCE)
     right_range = rows["iterations"].between(1, vefl.max_local_iterations) & rows["cpu_hz"].between(*cpu_range)
     of_orders = {
-        "C2 or C3: it needs more time than the round or its sojourn bound allows": _worst_ns(evidence)
+        "C2 or C3: it needs more time than the round or its sojourn bound allows": _worst_ns(evidence, experiment, rows)
         > rows["limit_ns"],
         "C4: it needs more energy than e_bud": worst_j > rows["energy_budget_j"] * (1 + _TOLERANCE),
         "C5: its planned cost is not φ·e + φ̄": _differ(rows["worst_cost"], _charge(rows, rows["worst_j"])),
@@ -241,9 +266,8 @@ def _constraints(evidence: Evidence) -> str | None:
     return "; ".join(filter(None, faults)) or None
 
 
-def _worst_ns(evidence: Evidence) -> pd.Series:
-    """Time from each order to the end of its upload in the worst case."""
-    rows, experiment = evidence.ordered, evidence.experiment
+def _worst_ns(evidence: Evidence, experiment: Experiment, rows: pd.DataFrame) -> pd.Series:
+    """Time from each of these orders to the end of its upload in the worst case."""
     ordered_ns, trained_ns, slots = (rows[name].astype(np.int64) for name in ("ordered_ns", "train_ns", "worst_slots"))
     if experiment.downlink.kind == "broadcast":
         sent = evidence.table("broadcasts")
