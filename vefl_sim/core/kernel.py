@@ -2,7 +2,7 @@
 
 Numba's own cache checks only the file of a compiled function, not the files of the functions it calls, and would keep
 using old versions of those. So there is one cache folder per digest of the sources of all kernels. Compiled code names
-the module of every NamedTuple that is passed to it: whoever moves such a class edits a kernel too (see `_sources_digest`).
+the module of every NamedTuple that is passed to it: who moves such a class must change the source of a kernel too.
 """
 
 import hashlib
