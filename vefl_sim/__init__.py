@@ -7,7 +7,7 @@ print(run.rounds[["round", "delivered", "accuracy"]])
 These are all public names; help(vefl_sim.simulate) explains one of them, docs/api.md all.
 
 experiments      load, from_tables, with_settings, Experiment
-one run          simulate, resume, Run, Simulation, why, RunWatcher
+one run          simulate, resume, branch, Run, Simulation, why, RunWatcher
 many runs        load_sweep, run_sweep, compare
 figures          draw
 schemes          Scheme, AsynchronousScheme, Observation, Plan, Received, Aggregated, LocalUpdate, Local, Codec
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.scheme import Plan as Plan
     from vefl_sim.schemes.scheme import Received as Received
     from vefl_sim.schemes.scheme import Scheme as Scheme
+    from vefl_sim.simulation.branch import branch as branch
     from vefl_sim.simulation.run import resume as resume
     from vefl_sim.simulation.run import simulate as simulate
     from vefl_sim.simulation.simulation import Simulation as Simulation

@@ -20,7 +20,9 @@ from vefl_sim.records.run_directory import Run
 
 _USUAL_FOLDER = Path("runs")
 _FIRST_RUN = "python -m vefl_sim new quickstart && python -m vefl_sim quickstart.toml"
-_NOT_COMPARED = ("run.seed", "run.checkpoint_every", "run.watch", "scheme.kind")  # has its own column, or no effect
+_NOT_COMPARED = (  # they have their own column, or no effect
+    *("run.seed", "run.checkpoint_every", "run.keep_checkpoints", "run.watch", "scheme.kind"),
+)
 _MOST_KEYS = 4  # shown for each run
 _MOST_RUNS = 12  # of a sweep or comparison, in a message
 
@@ -177,6 +179,7 @@ def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:
         keys = varied[run.experiment.run.name] if run.experiment else ()
         values = {f"{table}.{key}": getattr(getattr(run.experiment, table), key) for table, key in sorted(keys)}
         settings = [f"{key}={shown(value)}" for key, value in values.items() if value is not None]
+        settings += map(str, run.experiment.change if run.experiment else ())
         more = f" … and {len(settings) - _MOST_KEYS} more" if len(settings) > _MOST_KEYS else ""
         yield " ".join(settings[:_MOST_KEYS]) + more
 

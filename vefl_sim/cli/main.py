@@ -117,14 +117,44 @@ def resume(
     _run_with_progress(quiet, partial(resume_run, found, parts=parts, watch=watch or ()))
 
 
-for command in (new, run, resume, runs, report, evaluate, trace, verify, sweep, figure, check, schema):
+def branch(
+    run: RunName,
+    settings: Settings = None,
+    from_round: Annotated[
+        int | None, typer.Option(help="The first round with the new values; without rounds, the first window of t_th.")
+    ] = None,
+    at_s: Annotated[
+        float | None, typer.Option("--at", help="Simulated time of the change, in seconds, instead of --from-round.")
+    ] = None,
+    parts: Parts = None,
+    out: Out = Path("runs"),
+    quiet: Quiet = False,
+) -> None:
+    """Run a finished or stopped run again with other values of keys from some time on, and print the difference.
+
+    For example: python -m vefl_sim branch quickstart --from-round 11 --set vefl.budget=2000
+    """
+    from vefl_sim.analysis.branches import branch_lines
+    from vefl_sim.analysis.runs import find_run
+    from vefl_sim.simulation.branch import branch as branch_of
+
+    found = find_run(run, out)
+    print(f"# from {found.path} ({found.state})", file=sys.stderr)
+    made = _run_with_progress(
+        quiet, partial(branch_of, found, settings or (), from_round=from_round, at_s=at_s, parts=parts)
+    )
+    if not quiet:
+        print("\n".join(branch_lines(found, made)))
+
+
+for command in (new, run, resume, branch, runs, report, evaluate, trace, verify, sweep, figure, check, schema):
     app.command()(command)
 app.add_typer(data)
 app.add_typer(map_)
 
 
-def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
-    """Call `work` with a progress display, then print the summary of the run it returns."""
+def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> "Run":
+    """Call `work` with a progress display, print the summary of the run it returns, and return this run."""
     from vefl_sim.analysis.summary import summary_lines
     from vefl_sim.cli.progress import PipedConsole, RunProgress, live_display
     from vefl_sim.core.stopping import stopping_at_once
@@ -147,6 +177,7 @@ def _run_with_progress(quiet: bool, work: "Callable[..., Run]") -> None:
         console.show(line)
     if not quiet:
         console.show(f"{'report':16}{_report_page(finished, is_new=progress.run is not None)}")
+    return finished
 
 
 def _report_page(run: "Run", *, is_new: bool) -> str:

@@ -47,6 +47,8 @@ class RunTable(Table):
     checkpoint_every: Interval | None = None
     """Rounds between two checkpoints; if not given, about one checkpoint per minute of wall time. Affects neither the
     results nor the name of the run directory."""
+    keep_checkpoints: bool = False
+    """Keep all checkpoints, also those of a finished run, so that branches start from the nearest one."""
     watch: Annotated[tuple[PartName, ...], Field(strict=False)] | None = None
     """Watchers of the run, as `module:name`, such as `vefl_sim.records.watchers:tensorboard` and `…:mlflow`. Affects
     neither the results nor the name of the run directory."""
@@ -503,6 +505,11 @@ class Change(Table):
     """The first round, or window of t_th without rounds, with the new values."""
     at_s: Seconds | None = None
     """The simulated time of the change, which may be within a round; for few keys."""
+
+    def __str__(self) -> str:
+        """When, and which keys: from round 11 vefl.budget=2000."""
+        when = f"from {self.at_s:g} s" if self.from_round is None else f"from round {self.from_round}"
+        return f"{when} {' '.join(f'{key}={value}' for key, value in self.keys.items())}"
 
     @property
     def tables(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import zipfile
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -53,11 +54,12 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoint files of one run directory."""
 
-    def __init__(self, run: Path) -> None:
-        self.directory, self._parts = run / "checkpoints", run / "parts"
+    def __init__(self, run: Path, kept: int | None = _KEPT) -> None:
+        """`kept`: how many checkpoints remain when another one is written; None: all."""
+        self.directory, self._parts, self._kept = run / "checkpoints", run / "parts", kept
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, then delete all but the newest two."""
+        """Write a checkpoint, then delete all but the newest."""
         arrays: Arrays = {}
         content = {"format": _FORMAT, **vars(checkpoint), "state": pack(checkpoint.state, arrays)}
         with atomic_file(self.file_of(checkpoint)) as partial:
@@ -67,7 +69,7 @@ class Checkpoints:
                 archive.writestr(_STATE, json.dumps(content, default=vars))  # of part files
                 digests = {member: _digest(archive, member) for member in archive.namelist()}
                 archive.writestr(_DIGESTS, json.dumps(digests))
-        for old in self._newest_first()[_KEPT:]:
+        for old in self._newest_first()[self._kept :] if self._kept else ():
             with suppress(OSError):  # an extra checkpoint does no harm
                 old.unlink()
 
@@ -80,17 +82,26 @@ class Checkpoints:
         faults: list[str] = []
         for file in self._newest_first():
             try:
-                checkpoint = _read(file)
-                for part in chain.from_iterable(checkpoint.tables.values()):
-                    if fault := part.fault(self._parts):
-                        raise NotResumable(f"{file} needs a part file, but {fault}")
-                return checkpoint, faults
+                return self._usable(file), faults
             except NotResumable as error:
                 faults.append(str(error))
         if faults:
             none, fix = "has no other checkpoint to resume from", "restore the file, or run the experiment with --fresh"
             raise NotResumable([*(f"{fault}." for fault in faults), f"{self.directory.parent} {none}: {fix}."])
         return None, []
+
+    def usable(self) -> Iterator[Checkpoint]:
+        """All usable checkpoints, the newest first."""
+        for file in self._newest_first():
+            with suppress(NotResumable):
+                yield self._usable(file)
+
+    def _usable(self, file: Path) -> Checkpoint:
+        checkpoint = _read(file)
+        for part in chain.from_iterable(checkpoint.tables.values()):
+            if fault := part.fault(self._parts):
+                raise NotResumable(f"{file} needs a part file, but {fault}")
+        return checkpoint
 
     def remove_after(self, last: Checkpoint | None) -> None:
         """Delete checkpoints newer than `last`, which are unusable; their rounds will be simulated again."""

@@ -118,7 +118,7 @@ def _without_neutral_keys(experiment: Experiment) -> Experiment:
     """
     file, start = experiment.mobility.file, experiment.model.start
     neutral: dict[str, dict[str, Any]] = {
-        "run": {"checkpoint_every": None, "watch": None},
+        "run": {"checkpoint_every": None, "keep_checkpoints": False, "watch": None},
         "learning": {"threads": None},
         "sumo": {"client": "libsumo"},
         "mobility": {"file": Path(file).name},

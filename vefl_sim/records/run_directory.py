@@ -25,6 +25,7 @@ from vefl_sim.core.files import read_file, read_json, write_text
 from vefl_sim.core.parquet import ParquetFile
 from vefl_sim.core.tables import content_digest
 from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.fields import Settings
 from vefl_sim.experiment.toml import as_toml, load_resolved
 from vefl_sim.learning.metric import metric_of_summary
 from vefl_sim.records.checkpoint import Checkpoint, Checkpoints
@@ -202,6 +203,12 @@ class Run(MainTables):
             raise RunNotFound(f"{self.path} has no model yet: python -m vefl_sim resume {self.path} completes the run.")
         return saved_model(self.path, round)
 
+    def branch(self, settings: Settings, **options: Any) -> "Run":
+        """The run with other values of keys from a round, or a time, on: see vefl_sim.branch for `options`."""
+        import vefl_sim  # simulations know run directories, and not the other way round
+
+        return vefl_sim.branch(self, settings, **options)
+
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
         return content_digest(content_files(self.path))
@@ -218,7 +225,7 @@ class Run(MainTables):
         """Write the summary, then the DONE marker; delete checkpoints and part files, which are not needed any more."""
         write_text(self.path / "summary.json", json.dumps({"state": "done", **summary}, indent=2) + "\n")
         self.mark("DONE", summary["content_digest"])
-        for folder in ("parts", "checkpoints"):
+        for folder in () if self.experiment.run.keep_checkpoints else ("parts", "checkpoints"):
             rmtree(self.path / folder, ignore_errors=True)
 
     def mark(self, state: Literal["DONE", "FAILED"], text: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vefl_sim.protocol.messages import RoundReport
 
 _COLUMNS = ("accuracy", "loss", "in_coverage", "ordered", "delivered", "p_suc", "cost", "energy_j", "bits_per_joule")
-_NEUTRAL = {"run": {"name", "watch", "checkpoint_every"}}  # keys that change no result
+_NEUTRAL = {"run": {"name", "watch", "checkpoint_every", "keep_checkpoints"}}  # keys that change no result
 _STATUS = {"done": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}  # of MLflow
 _FLUSH_S = 1.0  # shortest time between two writes, so that short rounds share one
 

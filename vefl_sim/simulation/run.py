@@ -270,7 +270,8 @@ class _Session:
     def __init__(self, scenario: Scenario, run: Run, last: Checkpoint | None, watchers: Watchers) -> None:
         """Prepare to simulate from the checkpoint `last`, or from the start."""
         self._watchers, self._run, self._every = watchers, run, scenario.experiment.run.checkpoint_every
-        self._checkpoints, self.last = Checkpoints(run.path), last
+        kept = {"kept": None} if scenario.experiment.run.keep_checkpoints else {}
+        self._checkpoints, self.last = Checkpoints(run.path, **kept), last
         with explain_write_errors(run.path):
             _prepare_folders(run, last)
         start_ns, start_round = (last.time_ns, last.round) if last else (0, 1)

@@ -15,8 +15,8 @@ from typing import Any
 
 from vefl_sim.core.errors import MAX_PROBLEMS, ExperimentError
 from vefl_sim.core.progress import counted
-from vefl_sim.experiment.complaints import is_key, shortened, shown, unknown
 from vefl_sim.experiment.changes import BETWEEN_ROUNDS
+from vefl_sim.experiment.complaints import is_key, shortened, shown, unknown
 from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.fields import Settings, setting_texts
 from vefl_sim.experiment.rules import contradictions
@@ -33,7 +33,9 @@ _NOT_SWEPT = {
     "run.seed": "write the repeats as sweep.seeds = [1, 2, 3]",
     "run.name": "points are named by their configuration",
     "learning.threads": "each point runs on one thread",
-} | dict.fromkeys(("run.checkpoint_every", "run.watch", "learning.keep_models"), "it changes no result")
+} | dict.fromkeys(
+    ("run.checkpoint_every", "run.keep_checkpoints", "run.watch", "learning.keep_models"), "it changes no result"
+)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def _problem(name: str, values: Any) -> str | None:
     if table == "change":
         number, _, key = key.partition(".")
         if not number.isdecimal() or key not in (*BETWEEN_ROUNDS, "from_round", "at_s"):
-            return "write it as sweep.change.1.vefl.budget, with the number of the [[change]] and a key that can change."
+            return "write it as change.1.vefl.budget, with the number of the [[change]] and a key that can change."
     elif table not in TABLES:
         return unknown((table,))
     elif not is_key(table, key):

@@ -112,9 +112,10 @@ def data_name(experiment: Experiment) -> str:
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
     """Key, value and default of every key whose value differs from its default."""
-    for table_name, table in TABLES.items():
-        for name, field in table.model_fields.items():
-            key, value = f"{table_name}.{name}", getattr(getattr(experiment, table_name), name)
+    for table_name in TABLES:
+        keys = getattr(experiment, table_name)
+        for name, field in type(keys).model_fields.items():
+            key, value = f"{table_name}.{name}", getattr(keys, name)
             default = _implied(experiment, key) if field.default is None else field.get_default()
             if key != "run.name" and value is not None and value != default:
                 yield key, _shown(value), _shown(default)

@@ -23,7 +23,8 @@ Keys = Mapping[str, Any]
 """Values by `table.key`."""
 
 _PRESENTATION = (
-    *("run.name", "run.checkpoint_every", "run.watch", "learning.keep_models", "learning.threads", "sumo.client"),
+    *("run.name", "run.checkpoint_every", "run.keep_checkpoints", "run.watch"),
+    *("learning.keep_models", "learning.threads", "sumo.client"),
     "trace.",
 )
 _LEARNING = "learning."
