@@ -12,11 +12,12 @@ from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_args
+from typing import Any
 
 from pydantic_core import PydanticUndefined
 
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.changes import AT_ANY_TIME, BETWEEN_ROUNDS
+from vefl_sim.experiment.experiment import TABLES, Change, Experiment
 
 HEADER = """# Experiment reference
 Every table and key of an experiment file, with its default. Only `run.name` is required. Written by
@@ -98,9 +99,10 @@ def reference() -> str:
     """The whole page, in Markdown."""
     definitions = Experiment.model_json_schema()["$defs"]
     sections = []
-    for name, field in Experiment.model_fields.items():
-        table = field.annotation if not get_args(field.annotation) else get_args(field.annotation)[0]
-        sections.append(section(name, definitions[table.__name__], table))  # type: ignore[union-attr]
+    for name, table in {**TABLES, "[change]": Change}.items():
+        sections.append(section(name, definitions[table.__name__], table))
+    later = ", ".join(f"`{key}`" for key in sorted(BETWEEN_ROUNDS))
+    sections.append(f"Keys that can change with `from_round`: {later}. With `at_s`: {' and '.join(AT_ANY_TIME)}.")
     return HEADER + "\n" + "\n\n".join(sections) + "\n"
 
 

@@ -16,7 +16,7 @@ from tests.command_line import ROOT, call
 from tests.small_runs import VARIANTS, small_run
 from vefl_sim.analysis.figures.layout import require_drawable
 from vefl_sim.analysis.figures.request import FigureKind
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Change, Experiment
 from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.schemas import SCHEMAS
@@ -46,9 +46,7 @@ def names(cell: str) -> list[str]:
 
 def keys() -> dict[str, set[str]]:
     """The keys of each table of an experiment."""
-    tables = {name: field.annotation for name, field in Experiment.model_fields.items()}
-    models = {name: (get_args(table) or (table,))[0] for name, table in tables.items()}
-    return {name: set(model.model_fields) for name, model in models.items()}
+    return {name: {*table.model_fields} for name, table in {**TABLES, "[change]": Change}.items()}
 
 
 @pytest.mark.parametrize(

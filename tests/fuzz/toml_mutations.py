@@ -8,7 +8,7 @@ from typing import Any
 
 import tomli_w
 
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES
 from vefl_sim.experiment.kinds import FAMILIES
 
 Tree = dict[str, Any]
@@ -65,8 +65,8 @@ def any_value(random: Random, depth: int = 0) -> Any:
 
 def any_key(random: Random) -> tuple[str, str]:
     """The table and the name of any key of an experiment."""
-    name, field = random.choice([*Experiment.model_fields.items()])
-    return name, random.choice([*getattr(field.annotation, "model_fields", {"x": 0})])
+    name, table = random.choice([*TABLES.items()])
+    return name, random.choice([*table.model_fields])
 
 
 def toml_text(tables: Tree) -> str:
