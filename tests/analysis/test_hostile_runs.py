@@ -41,7 +41,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("runs", "evil", "linked", "mine")]:
+    for name in [
+        name for name in sys.modules if name.partition(".")[0] in ("runs", "evil", "linked", "mine", "lying_around")
+    ]:
         del sys.modules[name]
 
 
@@ -91,6 +93,19 @@ def test_no_command_executes_a_part_of_a_run(state: str, runs: dict[str, Run], h
     assert (path / "timeline.perfetto-trace").stat().st_size
     command("runs/evilrun/resolved.toml", "--dry-run")
     assert not executed()
+
+
+@pytest.mark.parametrize("state", ["stopped", "done"])
+def test_a_run_that_names_code_which_lies_around_does_not_execute_it(
+    state: str, runs: dict[str, Run], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The module is where Python finds it; the run was not started with its source."""
+    hostile(runs[state], here, "lying_around:x", *KEYS)
+    executed = bomb(here / "runs" / "evilrun", "../../lying_around.py")
+    for arguments in (["verify", "evilrun"], ["resume", "evilrun"], ["evaluate", "evilrun"], ["report", "evilrun"]):
+        command(*arguments)
+        assert not executed(), arguments
+    assert "cannot be resumed" in capsys.readouterr().err or state == "done"
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -77,7 +77,7 @@ def _saved_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
     """Convert a state to JSON values; its arrays are stored in `arrays`, named by their path in the state."""
-    if isinstance(state, np.ndarray) and state.dtype != object:
+    if isinstance(state, np.ndarray) and not state.dtype.hasobject:  # which would need pickle
         while name in arrays:
             name += "'"  # two paths may be equal: the key "a/b", or the key "b" inside "a"
         arrays[name] = state

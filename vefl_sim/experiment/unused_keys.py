@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, declaration, declared_results, is_part, kinds_of, load_part
@@ -87,8 +85,6 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
         causes: list[Unused] = [*_unused_by(key, name), *declared_results(key, name, "unused_when", e)]
-        if unknown := [one for _, keys in causes for one in keys if not is_key(*one.partition(".")[::2])]:
-            raise ExperimentError(f'{key} = "{name}" declares as unused {unknown[0]!r}, which is not a key.')
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
