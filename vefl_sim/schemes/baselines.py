@@ -63,16 +63,12 @@ class FedNova(FedProx):
                 "learning.proximal_mu = 0, or remove learning.momentum."
             )
 
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment)
-        self._learning = experiment.learning
-
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """τ_eff·p_v/‖a_v‖₁ of each delivered update."""
         share = super().aggregate(observation, plan, delivered)
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
         samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
-        norm = gradient_norms(self._learning, iterations, samples)
+        norm = gradient_norms(self._experiment.learning, iterations, samples)
         weights: Floats = (share * norm).sum() * share / norm
         return weights
 
@@ -142,7 +138,6 @@ class Scaffold(FedAvg):
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
-        self._learning, self._rate = experiment.learning, experiment.aggregation.server_rate or 1.0
         self.memory: dict[str, Any] = {"variates": {}, "mean": None}  # c_v by CV, and c
 
     def local(self, cv: int) -> Local:
@@ -153,14 +148,15 @@ class Scaffold(FedAvg):
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
         variates, c = self.memory["variates"], self.memory["mean"] or zeros(model)
+        learning, rate = self._experiment.learning, self._experiment.aggregation.server_rate or 1.0
         for update in updates:
-            step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
+            step_size = step_sizes(learning, np.array([update.iterations]), np.array([update.samples]))[0]
             gradient = weighted_sum([update.change], [-1 / float(step_size)])
             variates[update.cv] = plus(gradient, minus(variates.get(update.cv, c), c))
         self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
-        stepped = plus(model, mean([update.change for update in updates]), self._rate)
+        stepped = plus(model, mean([update.change for update in updates]), rate)
         statistics = split(mean([update.model for update in updates]))[1]
-        return Aggregated({**stepped, **statistics}, np.full(len(updates), self._rate / len(updates)))
+        return Aggregated({**stepped, **statistics}, np.full(len(updates), rate / len(updates)))
 
 
 class FedDyn(FedProx):
@@ -191,7 +187,7 @@ class FedDyn(FedProx):
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """Mean of the received models − h/α."""
-        slopes, alpha = self.memory["slopes"], self.proximal_mu
+        slopes, alpha = self.memory["slopes"], self._experiment.learning.proximal_mu
         for update in updates:
             slopes[update.cv] = plus(slopes.get(update.cv, zeros(model)), update.change, -alpha)
         h = mean([slopes[cv] for cv in sorted(slopes)])
@@ -217,13 +213,11 @@ class TrimmedMean(Median):
     label = "trimmed mean"
     unused_keys = tuple(key for key in Median.unused_keys if key not in BYZANTINE_KEYS)
 
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment)
-        self._share = experiment.aggregation.byzantine_share
-
     def _wrong(self, updates: Sequence[LocalUpdate]) -> int:
         """Number of updates that may be wrong; none if the share is less than one of them."""
-        return int(self._share * len(updates) + 1e-9)  # 0.29 · 100 is slightly less than 29
+        return int(
+            self._experiment.aggregation.byzantine_share * len(updates) + 1e-9
+        )  # 0.29 · 100 is slightly less than 29
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """The trimmed mean of each parameter."""
