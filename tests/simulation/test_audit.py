@@ -133,11 +133,11 @@ def burst(prbs, power_w, rate_bps=None, bits_left=None) -> Burst:
 )
 def test_a_slot_that_breaks_a_law(law: str, slot: dict) -> None:
     with pytest.raises(AuditFailed, match=f"slot 71 breaks {law}"):
-        Audit(CONSTANTS.link, 5e-4).burst(burst(**slot))
+        Audit(CONSTANTS.link, 5e-4, slots=1).burst(burst(**slot))
 
 
 def test_bits_that_no_slot_has_carried() -> None:
-    audit, ledger = Audit(CONSTANTS.link, 5e-4), Ledger()
+    audit, ledger = Audit(CONSTANTS.link, 5e-4, slots=1), Ledger()
     audit.burst(burst([5, 5], [0.1, 0.1]))  # 4 × 1 Mbit/s for half a millisecond
     account = ledger.open(1, 1, 10.0, 10.0)
     ledger.offer(account, 3000.0)
