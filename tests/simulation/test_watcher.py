@@ -204,15 +204,6 @@ def test_one_that_raises_at_a_checkpoint_or_in_a_signal_handler(tmp_path: Path) 
         assert resume(only(tmp_path)).state == "done"
 
 
-def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path: Path) -> None:
-    given = Diary()
-    with pytest.raises(RunInterrupted):
-        simulate(watched("RaisesTwice"), out=tmp_path, watcher=given)
-    [warning] = (text for text in given.calls if text.startswith("warned"))
-    assert "failed in stopping" in warning
-    assert only(tmp_path).state == "unfinished"
-
-
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
