@@ -10,7 +10,7 @@ from simpy import Event
 
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import Stopwatch
-from vefl_sim.core.state import State
+from vefl_sim.core.state import SavedAttributes
 from vefl_sim.protocol.control import Control, PlanDue
 from vefl_sim.protocol.coverage import CoverageProcess
 from vefl_sim.protocol.gnb import Broadcaster
@@ -21,24 +21,17 @@ from vefl_sim.schemes.scheme import Plan
 
 
 @dataclass
-class SuccessHistory:
+class SuccessHistory(SavedAttributes):
     """Numbers of orders and of delivered updates by CV, over the run so far."""
 
     ordered: Counter[int] = field(default_factory=Counter)
     delivered: Counter[int] = field(default_factory=Counter)
+    saved = ("ordered", "delivered")
 
     def add(self, cv: int, delivered: bool) -> None:
         """Count an order that has ended."""
         self.ordered[cv] += 1
         self.delivered[cv] += delivered
-
-    def state(self) -> State:
-        """Both counts, for a checkpoint."""
-        return {"ordered": dict(self.ordered), "delivered": dict(self.delivered)}
-
-    def restore(self, state: State) -> None:
-        """Restore both counts from a checkpoint."""
-        self.ordered, self.delivered = Counter(state["ordered"]), Counter(state["delivered"])
 
     def success(self, cvs: Iterable[int]) -> Floats:
         """p̂_suc = (1 + delivered)/(1 + ordered): a CV without history counts as one success, so p̂_suc is never 0."""

@@ -21,7 +21,6 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment, LearningTable
-from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
 from vefl_sim.learning.trees import (
     from_vector,
@@ -50,7 +49,6 @@ class FedNova(FedProx):
 
     label = "FedNova"
     unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -95,7 +93,6 @@ class FedAdam(FedAvg):
 
     label = "FedAdam"
     unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
-    unused_when = staticmethod(nothing)
     optimizer = "scale_by_adam"  # of optax
 
     def __init__(self, experiment: Experiment) -> None:
@@ -133,7 +130,6 @@ class Scaffold(FedAvg):
     label = "SCAFFOLD"
     models_per_update = 2
     unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
-    unused_when = staticmethod(nothing)
     contradictions = staticmethod(require_sgd)
 
     def __init__(self, experiment: Experiment) -> None:
@@ -168,7 +164,6 @@ class FedDyn(FedProx):
 
     label = "FedDyn"
     unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -200,7 +195,6 @@ class Median(FedAvg):
 
     label = "median"
     unused_keys: tuple[str, ...] = (*FedAvg.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """The median of each parameter; of an even number of updates the mean of the two in the middle."""

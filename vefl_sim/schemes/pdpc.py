@@ -35,10 +35,8 @@ class Pdpc(Scheme):
     label = "PDPC"
     selects = True
     unused_keys: tuple[str, ...] = (
-        "aggregation.sojourn_weight",
-        "aggregation.weights_over",
-        *KEYS_WITHOUT_ROUNDS,
-        *BYZANTINE_KEYS,
+        *("aggregation.sojourn_weight", "aggregation.weights_over"),
+        *(*KEYS_WITHOUT_ROUNDS, *BYZANTINE_KEYS),
     )
     unused_when = staticmethod(unused_if_normalized)
     wall_s_per_s = 1 / 70

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.errors import AuditFailed
-from vefl_sim.core.state import State
+from vefl_sim.core.state import SavedAttributes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -34,11 +34,10 @@ _TOLERANCE = 1e-9  # relative: sums in another order
 _MET = 1e-8  # share of all floors that may be missed: ten times what the methods call met
 _NO_RATE = 1e-2  # bit/s: less is rounding
 EVERY = 127  # one slot in so many is recomputed; prime, so that the position within a burst varies
-_COUNTED = ("plans", "slots", "recomputed", "bits", "grants_lost", "bypassed_bits", "gnb_j")
 
 
 @dataclass
-class Audit:
+class Audit(SavedAttributes):
     """Checks every plan and every slot of a run, and counts them."""
 
     link: Link
@@ -56,6 +55,7 @@ class Audit:
     gnb_j: float = 0.0  # energy of the gNB for broadcasts
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
+    saved = ("plans", "slots", "recomputed", "bits", "grants_lost", "bypassed_bits", "gnb_j", "breaches", "overruns")
 
     @classmethod
     def of(cls, experiment: Experiment, link: Link) -> "Audit":
@@ -109,16 +109,6 @@ class Audit:
         arrived = ledger.totals.bits_drained - self.bypassed_bits
         if arrived > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{arrived!r} bits arrived, but the slots carried {self.bits!r} at most.")
-
-    def state(self) -> State:
-        """The counters, for a checkpoint."""
-        counted = {name: getattr(self, name) for name in _COUNTED}
-        return counted | {"breaches": dict(self.breaches), "overruns": dict(self.overruns)}
-
-    def restore(self, state: State) -> None:
-        """Restore the counters from a checkpoint."""
-        vars(self).update({name: state[name] for name in _COUNTED})
-        self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
 
     def figures(self) -> dict[str, Any]:
         """The audit's entries of summary.json."""
