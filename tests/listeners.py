@@ -1,6 +1,5 @@
 """Watchers of runs for tests: some note what they are told, some raise."""
 
-
 from vefl_sim import Experiment, Run
 
 
