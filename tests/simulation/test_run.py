@@ -74,13 +74,6 @@ def test_a_run_that_another_process_removes_is_started_again(
         assert simulate(experiment, out=tmp_path / "runs").path == only(tmp_path / "runs").path
 
 
-def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:
-    bad = from_tables(SHORT | {"data": {"kind": "folder", "dir": str(tmp_path / "missing")}})
-    with pytest.raises(BadInput):
-        simulate(bad, out=tmp_path / "a" / "b")
-    assert [*tmp_path.iterdir()] == []
-
-
 class Waiting(RunWatcher):
     """A watcher that holds up the run until the others that started with it have ended."""
 
