@@ -26,3 +26,12 @@ def test_importance_mixes_shares_of_data_and_sojourn() -> None:
     round = observed([1, 3], [6.0, 2.0])
     assert [round.importance(weight)[0] for weight in (0.0, 1.0, 0.5)] == pytest.approx([0.25, 0.75, 0.5])
     assert observed([0, 0], [0.0, 0.0]).importance(0.5) == pytest.approx([0.5, 0.5])
+
+
+def test_equal_p_is_not_needed_for_an_unbiased_step() -> None:
+    """A CV is received with probability q·p_suc, so it counts p on average; with realized p_suc it counts less."""
+    p, p_suc = np.array([0.1, 0.2, 0.3, 0.25, 0.15]), np.array([0.9, 0.5, 0.7, 1.0, 0.6])
+    assert 2 / 5 * p_suc * weights(p, np.full(5, 2 / 5), p_suc) == pytest.approx(p)
+    assert 2 / 5 * p_suc * pdpc_weights(p_suc, 2, 5) == pytest.approx([0.2] * 5)
+    assert p_suc * fdpc_weights(p, p_suc) == pytest.approx(p)
+    assert p_suc * pdpc_weights(np.ones(5), 5, 5) == pytest.approx(p_suc / 5)
