@@ -42,7 +42,7 @@ class Stateful(Protocol):
 
 
 class SavedAttributes:
-    """Mixin of objects whose state is the values of some attributes: numbers, and Counters."""
+    """Mixin of objects whose state is the values of some attributes: numbers, lists of them, and Counters."""
 
     saved: ClassVar[tuple[str, ...]]  # names of these attributes
 
