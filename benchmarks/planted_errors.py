@@ -88,7 +88,7 @@ PLANTED = [
         "tests/optimize/rat/test_rat.py",
     ),
     PlantedError(
-        "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
+        "p_v not renormalised over the ordered CVs", "schemes/pdpc.py",
         '(rule.weights_over or "ordered", imp', '(rule.weights_over or "coverage", imp', "tests/schemes tests/protocol",
     ),
     PlantedError(

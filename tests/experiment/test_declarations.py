@@ -18,8 +18,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.unused_keys import is_used
-from vefl_sim.schemes.fdpc import Fdpc
-from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.pdpc import Fdpc, Pdpc
 from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.wall_time import wall_time_s
 

@@ -114,6 +114,14 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ('learning.iterations_per_step = 20; learning.optimizer = "adam"', "iterations_per_step learning.optimizer"),
         ("learning.iterations_per_step = 2; learning.batch_size = 8", "iterations_per_step = 2 learning.batch_size"),
         ('scheme.kind = "centralized"; learning.iterations_per_step = 2', 'no effect scheme.kind = "centralized"'),
+        ('learning.keep_models = "best"', "learning.keep_models data.validation_samples"),
+        ('mac.tdd = "dU"', 'mac.tdd = "dU" letters U, D and S'),
+        ("radio.csi_delay_slots = 10_001", "radio.csi_delay_slots vefl.round_s"),
+        ('radio.power = "open-loop"; radio.p0_dbm = 24.0', "radio.p0_dbm = 24 above radio.max_tx_power_w"),
+        ('radio.power = "open-loop"; rat.method = "large"', "rat.method radio.power"),
+        ('downlink.kind = "broadcast"; mac.tdd = "SU"', "downlink.kind needs downlink slots"),
+        ("mac.special_uplink_symbols = 4", "mac.special_uplink_symbols no effect mac.tdd"),
+        ("radio.csi_margin_db = 3.0", "radio.csi_margin_db no effect radio.csi_delay_slots"),
     ],
 )
 def test_a_contradiction_names_its_keys(keys: str, words: str) -> None:

@@ -17,12 +17,14 @@ _AGENT_KEYS = ("agent.policy", "agent.action", "agent.max_cvs", "agent.levels", 
 
 def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (key, sentence) for each key that differs from its default although the experiment does not use it."""
+    causes: dict[str, str] = {}  # the first that makes a key useless
     for cause, keys in unused_by_cause(e):
-        for key in keys:
-            table, name = key.split(".")
-            if getattr(getattr(e, table), name) != _default(e, key):
-                remove = f"remove it (on the command line: --set {key}=)"
-                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
+        causes = dict.fromkeys(keys, cause) | causes
+    for key, cause in causes.items():
+        table, name = key.split(".")
+        if getattr(getattr(e, table), name) != _default(e, key):
+            remove = f"remove it (on the command line: --set {key}=)"
+            yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
 
 
 def _remedy(cause: str, key: str) -> str:

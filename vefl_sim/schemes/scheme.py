@@ -63,6 +63,8 @@ class AnyScheme:
 
     def __init__(self, experiment: Experiment | None = None) -> None:
         """A scheme is created from the experiment, anew for every run."""
+        if experiment is not None:
+            self._experiment = experiment
 
 
 class Scheme(AnyScheme):

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -116,8 +115,7 @@ class Simulation(MainTables):
         """
         if allocation is not None:
             require_valid(self._due(AllocationDue, "next_slot").problem, allocation)
-            if self.audit.check:
-                self.audit.check = replace(self.audit.check, floors=False)  # as for a method of the user
+            self.audit.floors = False  # as for a method of the user
         due = self._next(AllocationDue, allocation)
         if due is None:
             self.close()
