@@ -1,5 +1,6 @@
 """The report page of one run."""
 
+import json
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.analysis.reasons import REASONS, TERMS, in_words
+from vefl_sim.analysis.reasons import REASONS, in_words
 from vefl_sim.analysis.report import data
 from vefl_sim.analysis.report.document import Document, Section, asset, fold, html
 from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, provenance_html, sentence
@@ -202,7 +203,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
     limited = experiment.scheme.constrained and not source.trains_centrally
     streets = streets_of(source, tracks)
     return {
-        "terms": TERMS,
+        "terms": json.loads(asset("terms.json")),  # rows of docs/glossary.md, each with the words that it explains
         "unit": source.unit,
         "slot_ms": experiment.slots.slot_ns / 1e6,
         "radius": experiment.radio.coverage_radius_m,
