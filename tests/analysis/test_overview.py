@@ -93,7 +93,7 @@ def test_bad_input_is_one_sentence(run: Run, tmp_path: Path, capsys: pytest.Capt
     assert "is not a run directory" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     main_exits(["figure", str(run.path), "--to", str(tmp_path / "file")], 2)
-    assert "choose another --to" in capsys.readouterr().err
+    assert "choose another folder" in capsys.readouterr().err
 
 
 def test_a_run_that_has_just_begun_or_is_damaged(run: Run, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from vefl_sim.analysis.figures.drawing import write_files
-from vefl_sim.analysis.figures.panel import STYLE, file_contents
+from vefl_sim.analysis.figures.panel import STYLE
+from vefl_sim.analysis.files import pictures, write_files
+from vefl_sim.analysis.report.map import grid_lines_m
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound
@@ -40,7 +41,7 @@ def draw_overview(run: Run, folder: Path | None = None, round: int | None = None
     with blaming_damage(run), rc_context(STYLE):
         figure = Figure(figsize=(9.6, 5.0), layout="constrained")
         _draw(figure, run, round)
-        content = file_contents(figure, dpi=130)
+        content = pictures(figure, dpi=130)
     return [*write_files(content, "overview", folder or run.path)]
 
 
@@ -108,12 +109,9 @@ def _draw_scene(axes: Axes, run: Run, round: int, start_ns: int) -> None:
 
 def _streets(experiment: Experiment, mobility: pd.DataFrame) -> Sequence[Floats]:
     """The streets as lines, in m: those of the grid, or else where vehicles drove."""
-    if experiment.mobility.kind != "idm":
-        return [own[["x_m", "y_m"]].to_numpy(float) for _, own in mobility.groupby("vehicle")]
-    half_m = np.array(experiment.roads.blocks_xy) * experiment.roads.block_m / 2
-    steps_x, steps_y = (np.arange(-half, half + 1, experiment.roads.block_m) for half in half_m)
-    along_y = [np.array([[x, -half_m[1]], [x, half_m[1]]]) for x in steps_x]
-    return along_y + [np.array([[-half_m[0], y], [half_m[0], y]]) for y in steps_y]
+    if experiment.mobility.kind == "idm":
+        return grid_lines_m(experiment)
+    return [own[["x_m", "y_m"]].to_numpy(float) for _, own in mobility.groupby("vehicle")]
 
 
 def _draw_share(axes: Axes, run: Run, rounds: pd.DataFrame) -> None:

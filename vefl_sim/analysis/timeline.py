@@ -19,9 +19,9 @@ import pandas as pd
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
 
 from vefl_sim.analysis.events import Event, Order, orders_in, outcome_of, rows_of
+from vefl_sim.analysis.files import require_ending, write_file
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import BadInput, CannotWrite, first_line, printable
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.errors import BadInput, printable
 from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
@@ -43,20 +43,12 @@ _Place = tuple[int, int]  # a time in ns and the id of an event, which orders wh
 def write_timeline(run: Run, file: Path | None = None, rounds: range | None = None) -> Path:
     """Write the timeline of a run, or of some of its rounds, to a file; the default is one in the run directory.
 
-    Returns the path. Its ending must be one of Perfetto's, so that no table and no experiment is ever overwritten.
+    Returns the path. Its ending must be one of Perfetto's.
     """
     name = f"timeline_{rounds.start}-{rounds.stop - 1}" if rounds else "timeline"
     path = file or run.path / (name + _ENDINGS[0])
-    if not path.name.endswith(_ENDINGS):
-        raise BadInput(f"{path} cannot be written: the name of a timeline must end with {' or '.join(_ENDINGS)}.")
-    content = _Timeline(run, rounds).drawn()
-    try:
-        with atomic_file(path) as partial:
-            partial.write_bytes(content)
-    except CannotWrite as error:
-        reason = first_line(error.__cause__ or error)
-        raise BadInput(f"{path} cannot be written ({reason}): choose another file.") from None
-    return path
+    require_ending(path, "timeline", _ENDINGS)
+    return write_file(path, _Timeline(run, rounds).drawn(), example=name + _ENDINGS[0])
 
 
 class _Timeline:

@@ -169,7 +169,7 @@ def test_runs_that_diverged_are_drawn_up_to_there(draw: DrawFigure) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(draw: DrawFigure, tmp_path: Path) -> None:
     (tmp_path / "to").write_text("")
-    with pytest.raises(BadInput, match="choose another --to"):
+    with pytest.raises(BadInput, match="choose another folder"):
         draw({(6, 1): run([0.1])}, SWEEP)
 
 

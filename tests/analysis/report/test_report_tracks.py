@@ -40,13 +40,6 @@ def test_a_way_between_the_rows_is_near_the_true_one() -> None:
     assert sum(len(track.points) for track in tracks) < 0.8 * len(rows)
 
 
-def test_a_corner_of_any_streets_is_found_where_two_straight_ways_meet() -> None:
-    rows = mobility((0, 1, -20, 0, 10), (1, 1, -10, 0, 10), (2, 1, 0, 0, 10), (3, 1, 6, 4, 10), (4, 1, 6, 14, 10))
-    [track] = tracks_of(rows, 1.0, roads=None)
-    corner = np.array([6.0, 0.0])
-    assert np.hypot(*(track.points[:, 1:] * UNIT_M - corner).T).min() < 0.5
-
-
 def test_a_vehicle_that_was_missing_has_two_tracks() -> None:
     rows = mobility((0, 7, 0, 0, 10), (1, 7, 10, 0, 10), (5, 7, 50, 0, 10), (6, 7, 60, 0, 10))
     tracks = tracks_of(rows, 1.0, roads=None)

@@ -1,7 +1,7 @@
 """Draws the figure of a sweep, writes its files, and reports its numbers."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,7 @@ from vefl_sim.analysis.figures.layout import groups, require_drawable
 from vefl_sim.analysis.figures.measures import BY_METRIC, decimals, difference_decimals, difference_texts, y_name
 from vefl_sim.analysis.figures.names import axis_name, heading, legend_title
 from vefl_sim.analysis.figures.tables import Table, grid
-from vefl_sim.core.errors import BadInput, CannotWrite, VeflError
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.errors import BadInput, VeflError
 from vefl_sim.sweep.paired import seeds_sentence
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
@@ -67,19 +66,20 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
     from matplotlib import rc_context  # takes time to import
 
     from vefl_sim.analysis.figures.effects import draw_effects, effects_of
-    from vefl_sim.analysis.figures.panel import PRINT_STYLE, draw_chart, file_contents
+    from vefl_sim.analysis.figures.panel import PRINT_STYLE, draw_chart
+    from vefl_sim.analysis.files import pictures, write_files
 
     tables, content = {"_differences.csv": chart.differences}, {}
     table: Table | None = None
     with rc_context(PRINT_STYLE):
         if request.kind == "effects":
             effects = effects_of(chart, plan)
-            content, table = file_contents(draw_effects(effects)), effects.table()
+            content, table = pictures(draw_effects(effects)), effects.table()
             tables = {".csv": effects.contrasts, "_shares.csv": effects.factorial.shares.reset_index()}
         elif request.kind == "table":
             tables[".csv"], table = grid(chart, [heading(dimension.key, request.labels) for dimension in plan.panels])
         else:
-            content = file_contents(draw_chart(chart))
+            content = pictures(draw_chart(chart))
             tables |= {".csv": chart.rows} | ({"_marks.csv": chart.marks} if len(chart.marks) else {})
     text = table.markdown() if table else ""
     content |= {".md": text.encode(), ".tex": table.latex().encode()} if table else {}
@@ -114,21 +114,6 @@ def _require_values(sweep: Sweep, chart: Chart) -> None:
         f"that this figure.{key} has no values: choose another, for example "
         '"cost", "energy", "sojourn" or "total-cost".'
     )
-
-
-def write_files(content: Mapping[str, bytes], name: str, folder: Path) -> Iterator[Path]:
-    """Write files by the ending of their names; each is written atomically, after all content is complete."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for ending, data in content.items():
-            path = folder / f"{name}{ending}"
-            with atomic_file(path) as partial:
-                partial.write_bytes(data)
-            yield path
-    except (OSError, CannotWrite) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        reason = getattr(cause, "strerror", None) or cause
-        raise BadInput(f"{folder} cannot be written ({reason}): choose another --to.") from None
 
 
 def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[str]:

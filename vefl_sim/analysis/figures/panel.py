@@ -4,7 +4,6 @@ Against a swept key a chart has points with error bars, or bars for totals. The 
 """
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from math import ceil
 from typing import Any
 
@@ -76,17 +75,6 @@ def legend_below(
         loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5, fontsize=points,
         title=with_symbols(title) or None, title_fontsize=points,
     )  # fmt: skip
-
-
-def file_contents(figure: Figure, dpi: int = 200) -> dict[str, bytes]:
-    """The PDF and the PNG by ending, without dates and versions, so that the same runs give the same files."""
-    no_metadata = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}, ".png": {"Software": None}}
-    contents = {}
-    for ending, metadata in no_metadata.items():
-        file = BytesIO()
-        figure.savefig(file, format=ending[1:], dpi=dpi, metadata=metadata)
-        contents[ending] = file.getvalue()
-    return contents
 
 
 def draw_chart(chart: Chart, size_in: tuple[float, float] | None = None, points: float = 7) -> Figure:

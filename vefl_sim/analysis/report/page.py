@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vefl_sim.analysis.files import write_file
 from vefl_sim.analysis.reasons import REASONS, in_words
 from vefl_sim.analysis.report import data
 from vefl_sim.analysis.report.document import Document, Section, asset, fold, html
@@ -15,8 +16,7 @@ from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, prov
 from vefl_sim.analysis.report.map import TOLERANCE_M, Track, bounds_of, streets_of, tracks_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.verify.verification import blaming_damage
-from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
-from vefl_sim.core.files import write_text
+from vefl_sim.core.errors import RunNotFound
 from vefl_sim.records.run_directory import Run
 
 NAME = "report.html"
@@ -30,19 +30,7 @@ _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 
 
 def write_report(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run into its directory, or as `path`; returns where it is."""
-    return write_page(path or run.path / NAME, report(run))
-
-
-def write_page(path: Path, page: str) -> Path:
-    """Write a page; raises BadInput if that is not possible."""
-    try:
-        if path.is_dir():
-            raise BadInput(f"{path} is a folder: name a file in it, for example {path / NAME}.")
-        write_text(path, page)
-    except CannotWrite as error:
-        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
-        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --to.") from None
-    return path
+    return write_file(path or run.path / NAME, report(run).encode())
 
 
 def report(run: Run) -> str:
@@ -171,8 +159,8 @@ def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
     else:
         yield (
             f"Positions: recorded every {every_s:g} s, thinned to {points:,} points in steps of 0.1 m; every recorded "
-            f"position is met within {2 * TOLERANCE_M:g} m. Between them the way is reconstructed from the "
-            "recorded speeds, and leads over the corner if there is one."
+            f"position is met within {2 * TOLERANCE_M:g} m. Between them the speed changes evenly, and on the street "
+            "grid the way leads over the corner if there is one."
         )
     if source.experiment.scheme.constrained and source.table("slots") is None and source.table("uploads") is None:
         yield (
@@ -201,7 +189,7 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
     """Everything that the scripts read."""
     experiment = source.experiment
     limited = experiment.scheme.constrained and not source.trains_centrally
-    streets = streets_of(source, tracks)
+    streets = streets_of(experiment, tracks)
     return {
         "terms": json.loads(asset("terms.json")),  # rows of docs/glossary.md, each with the words that it explains
         "unit": source.unit,

@@ -21,8 +21,9 @@ from vefl_sim.analysis.figures.effects import Effects, draw_effects
 from vefl_sim.analysis.figures.measures import decimals, difference_decimals, difference_texts
 from vefl_sim.analysis.figures.names import VARIANTS, axis_name, heading, legend_title
 from vefl_sim.analysis.figures.panel import STYLE, draw_chart
+from vefl_sim.analysis.files import write_file
 from vefl_sim.analysis.report.document import Document, Section, fold, html, pairs
-from vefl_sim.analysis.report.page import NAME, write_page
+from vefl_sim.analysis.report.page import NAME
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.effects import Factor
@@ -45,7 +46,7 @@ _INK = re.compile(r'"(#000000|#22303c)"')
 def write_sweep_report(table: Path, path: Path | None = None) -> Path:
     """Write the page of a sweep or comparison next to its table, or as `path`; returns where it is."""
     path = path or table.parent / NAME
-    return write_page(path, sweep_report(SweepSource(table), path.parent))
+    return write_file(path, sweep_report(SweepSource(table), path.parent).encode())
 
 
 def sweep_report(source: SweepSource, folder: Path) -> str:
