@@ -1,7 +1,7 @@
 """The timeline of a run for Perfetto, the trace viewer at ui.perfetto.dev: tracks for the server, the gNB and every CV.
 
     server   rounds; orders, aggregations and evaluations as instants; CVs in coverage
-    gNB      counters of the uplink: queue, power and pRBs
+    gNB      counters of the uplink: power and pRBs
     CV n     times in coverage; in them training, waiting and upload of each order; losses and refusals as instants
 
 Arrows lead from an order to its training, its upload, and its aggregation or loss. The counters of the uplink are as
@@ -199,45 +199,22 @@ def coverage_changes(events: Iterable[Event]) -> pd.Series:
 
 
 def _uplink_changes(run: Run, orders: Sequence[Order]) -> Iterator[tuple[str, str, pd.Series]]:
-    """Name, unit and changes of what the uplink does: bits in the queue, power, and pRBs where they are recorded."""
-    recorded, slot_ns = run.experiment.trace.slots, run.experiment.slots.slot_ns
+    """Name, unit and changes of what the uplink does: its power, and pRBs where they are recorded."""
+    recorded, slot_ns, mean = run.experiment.trace.slots, run.experiment.slots.slot_ns, ""
     if recorded == "full":
         rows = run.table("slots")
-        times = {"start": rows["slot"] * slot_ns, "end": (rows["slot"] + 1) * slot_ns}
-        spans = pd.DataFrame({**times, "power_w": rows["power_w"], "prbs": rows["prbs"]})
-        levels, names = rows.assign(time_ns=spans["start"]), ("queue", "transmit power", "pRBs used")
+        rows = rows.assign(start=rows["slot"] * slot_ns, end=(rows["slot"] + 1) * slot_ns)
     elif recorded == "uploads":
-        rows = run.table("uploads")
-        times = {"start": rows["time_ns"], "end": rows["time_ns"] + BIN_NS}
+        rows, mean = run.table("uploads"), ", mean over 50 ms"
         share = rows["slots"] * slot_ns / BIN_NS
-        spans = pd.DataFrame({**times, "power_w": share * rows["power_w"], "prbs": share * rows["prbs"]})
-        levels = rows.assign(time_ns=spans["end"])
-        names = ("queue, every 50 ms", "transmit power, mean over 50 ms", "pRBs used, mean over 50 ms")
+        rows = rows.assign(start=rows["time_ns"], end=rows["time_ns"] + BIN_NS)
+        rows = rows.assign(power_w=share * rows["power_w"], prbs=share * rows["prbs"])
     else:
-        spans, levels = pd.DataFrame(_mean_power(orders), columns=["start", "end", "power_w"]), pd.DataFrame()
-        names = ("queue, whole updates until their outcome", "transmit power, mean over each upload", "")
-    yield names[0], "bit", _queue_changes(orders, levels)
-    for name, unit, column in zip(names[1:], ("W", "pRBs"), spans.columns[2:], strict=False):
-        value = spans[column].astype(float)
-        yield name, unit, pd.concat([value.set_axis(spans["start"]), -value.set_axis(spans["end"])])
-
-
-def _queue_changes(orders: Sequence[Order], levels: pd.DataFrame) -> pd.Series:
-    """Changes of the bits in the queue; `levels`: recorded `bits_left` of CVs at `time_ns`.
-
-    A level counts while an update of the CV is offered, and neither received nor lost.
-    """
-    queued = [order for order in orders if "upload_offered" in order]
-    offers = [(order["upload_offered"], 1) for order in queued]
-    ends = [(outcome, 0) for order in queued if (outcome := outcome_of(order))]
-    names = ["time_ns", "cv", "bits_left", "queued"]
-    known = [(event["time_ns"], event["cv"], is_open * event["bits"], is_open) for event, is_open in (*ends, *offers)]
-    rows = pd.concat([levels.reindex(columns=names), pd.DataFrame(known, columns=names)]).astype(float)
-    rows = rows.sort_values("time_ns", kind="stable")  # at the same time: levels, outcomes, offers
-    is_event = rows["queued"].notna()
-    rows = rows[is_event | (rows.groupby("cv")["queued"].ffill() == 1)]
-    changes = rows.groupby("cv")["bits_left"].diff().fillna(rows["bits_left"])
-    return changes.set_axis(rows["time_ns"])
+        rows, mean = pd.DataFrame(_mean_power(orders), columns=["start", "end", "power_w"]), ", mean over each upload"
+    for column, name, unit in (("power_w", "transmit power", "W"), ("prbs", "pRBs used", "pRBs")):
+        if column in rows:
+            value = rows[column].astype(float)
+            yield name + mean, unit, pd.concat([value.set_axis(rows["start"]), -value.set_axis(rows["end"])])
 
 
 def _mean_power(orders: Iterable[Order]) -> Iterator[tuple[int, int, float]]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vefl_sim.core.arrays import Bools, Floats, Ints
+from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.core.errors import RunNotFound
 from vefl_sim.experiment.experiment import Experiment, RoadsTable
 
@@ -87,7 +87,7 @@ def _grid_corners(xy_m: Floats, roads: RoadsTable) -> Floats:
     lines = own_m / roads.block_m + np.array(roads.blocks_xy) / 2  # whole numbers on a street
     along_x = np.abs(lines[:, 1] - np.rint(lines[:, 1])) < 1e-6
     one, other = np.column_stack([next_m[:, 0], own_m[:, 1]]), np.column_stack([own_m[:, 0], next_m[:, 1]])
-    is_straight: Bools = (np.abs(next_m - own_m) < TOLERANCE_M).any(axis=1, keepdims=True)
+    is_straight = np.abs(next_m - own_m).min(axis=1)[:, None] < TOLERANCE_M
     return np.where(is_straight, own_m, np.where(along_x[:, None], one, other))
 
 
