@@ -76,8 +76,8 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     """The Content-Security-Policy: nothing is loaded, and only these scripts and this style are used."""
     hashes = " ".join(map(source_hash, scripts))
     own = f"script-src {hashes}; style-src {source_hash(style)}"
-    pictures = "img-src blob:; " if scripts else ""  # a chart on its way to a file; only the page can make a blob
-    return f"default-src 'none'; {own}; {pictures}base-uri 'none'; form-action 'none'"
+    pictures = "blob:" if scripts else "data:"  # a chart on its way to a file, or drawn within the page
+    return f"default-src 'none'; {own}; img-src {pictures}; base-uri 'none'; form-action 'none'"
 
 
 def _section(section: Section) -> str:
@@ -102,11 +102,22 @@ def fold(summary: str, content: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{summary}</summary><div>{content}</div></details>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, label: str) -> str:
-    """A table; `label` describes it to those who do not see it."""
+def page_top(kind: str, name: object, sentence: str, cautions: Iterable[tuple[str, str, str]]) -> str:
+    """What is on top of a page; `kind` is HTML, each caution a level, a title and a text."""
+    items = "".join(f"<li class='{html(level)}'><b>{html(t)}.</b> {html(text)}</li>" for level, t, text in cautions)
+    warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
+    return (
+        f"<p class='eyebrow'>vefl_sim report {kind}</p><h1>{html(name)}</h1>"
+        f"<p class='sentence' id='sentence'>{html(sentence)}</p>{warnings}"
+    )
+
+
+def table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+    """A table that can be scrolled sideways; the cells are HTML, and `label` says what it is."""
     top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{html(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<table aria-label="{html(label)}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    rows_of = f"<table class='points'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='wide' tabindex='0' role='region' aria-label='{html(label)}'>{rows_of}</div>"
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:

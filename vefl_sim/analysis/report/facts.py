@@ -286,5 +286,5 @@ def _times(source: Source) -> str:
     parts = {"preparing traffic, data and model": prepare_s}
     parts |= {_PARTS.get(str(what), str(what)): seconds for what, seconds in by_part.items()}
     parts |= {"network, compilation and the rest": rest_s, "together": rounds_s + prepare_s}
-    rows = [(name, f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
-    return table(("part", "wall time", "share"), rows, label="Wall time by part")
+    rows = [(html(name), f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
+    return table(("part", "wall time", "share"), rows, "Wall time by part")

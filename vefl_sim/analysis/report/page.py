@@ -11,7 +11,7 @@ from typing import Any
 from vefl_sim.analysis.files import write_file
 from vefl_sim.analysis.reasons import REASONS, in_words
 from vefl_sim.analysis.report import data
-from vefl_sim.analysis.report.document import Document, Section, asset, fold, html
+from vefl_sim.analysis.report.document import Document, Section, asset, fold, html, page_top
 from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, provenance_html, sentence
 from vefl_sim.analysis.report.map import TOLERANCE_M, Track, bounds_of, streets_of, tracks_of
 from vefl_sim.analysis.report.source import Source
@@ -58,24 +58,16 @@ def _header(source: Source) -> str:
         f"<span class='note'>{html(f.note)}</span></div>"
         for f in figures(source)
     )
-    warnings = "".join(
-        f"<li class='{html(level)}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in cautions(source)
-    )
-    if warnings:
-        warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{warnings}</ul>"
     keys = [*changed_keys(source.experiment)]
     listed = "".join(
         f"<li><code>{html(key)}</code> = <b>{html(value)}</b> <span class='default'>{html(default)}</span></li>"
         for key, value, default in keys
     )
     changed = f"{len(keys)} keys differ from their defaults <span class='quiet'>(defaults in grey)</span>"
-    name, digest = html(source.experiment.run.name), html(source.run.path.name)
-    return (
-        f"<p class='eyebrow'>vefl_sim report <span>{digest}</span></p><h1>{name}</h1>"
-        f"<p class='sentence' id='sentence'>{html(sentence(source))}</p>"
-        f"{warnings}<div class='tiles'>{tiles}</div>"
-        f"{fold(changed, f'<ul class=keys>{listed}</ul>', is_open=len(keys) <= 20)}"
-    )
+    kind = f"<span>{html(source.run.path.name)}</span>"
+    top = page_top(kind, source.experiment.run.name, sentence(source), cautions(source))
+    folded = fold(changed, f"<ul class=keys>{listed}</ul>", is_open=len(keys) <= 20)
+    return f"{top}<div class='tiles'>{tiles}</div>{folded}"
 
 
 def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
