@@ -127,14 +127,12 @@ def layout(sweep: Sweep, request: Request) -> Layout:
 
 def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
     """Refuse a range or a logarithmic scale on an axis of text or, for the scale, of numbers that are not above 0."""
-    for dimension in x:
-        values = dimension.numbers
-        if request.x_range and not values:
-            raise ExperimentError(f"figure.x_range has no effect, because {dimension.key} has no numbers: remove it.")
-        if request.x_scale == "log" and (not values or min(values) <= 0):
-            raise ExperimentError(
-                f'figure.x_scale = "log": the values of {dimension.key} are not numbers above 0: remove it.'
-            )
+    needs = {"x_range": bool(request.x_range), "x_scale": request.x_scale == "log"}
+    for key in (key for key, is_given in needs.items() if is_given):
+        for dimension in x:
+            if not dimension.numbers or (key == "x_scale" and min(dimension.numbers) <= 0):
+                above = " above 0" * (key == "x_scale")
+                raise ExperimentError(f"figure.{key}: {dimension.key} is not varied in numbers{above}: remove it.")
 
 
 def require_drawable(sweep: Sweep) -> tuple[Request, Layout]:
