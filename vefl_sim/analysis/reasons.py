@@ -7,7 +7,7 @@ REASONS = {
     "cpu": "the CPU was too slow for a single iteration in that time",
     "energy": "a single iteration would have exceeded the energy budget",
     "budget": "the share of the budget did not pay for a single iteration",
-    "round_ended": "the round ended during the upload",
+    "round_ended": "the round ended",
     "coverage_left": "the CV left coverage",
     "trip_ended": "the CV ended its trip",
     "training_unfinished": "the training was not finished in time",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pandas as pd
 
 from vefl_sim.analysis.events import Event, causes_of, rows_of, select
+from vefl_sim.analysis.reasons import in_words
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
@@ -193,13 +194,7 @@ class Narrator:
         )
 
     def _cv_ineligible(self, event: Event) -> str:
-        reasons = {
-            "time": "no time was left for training after the worst-case upload",
-            "cpu": "its CPU is too slow for a single iteration in that time",
-            "energy": "a single iteration would exceed its energy budget",
-            "budget": "the rest of its share of the budget does not pay for a single iteration",
-        }
-        reason = reasons.get(event["reason"], event["reason"])
+        reason = in_words(event["reason"])
         return f"{self._situation(event)} The CV was not eligible: {reason}{self._wait(event)}."
 
     def _wait(self, event: Event) -> str:
@@ -248,14 +243,9 @@ class Narrator:
         )
 
     def _update_lost(self, event: Event) -> str:
-        causes = {
-            "round_ended": "the round ended",
-            "coverage_left": f"the CV left coverage, {event['distance_m']:.1f} m from the gNB",
-            "trip_ended": f"the CV ended its trip, {event['distance_m']:.1f} m from the gNB",
-            "training_unfinished": "the time was over before the training was finished",
-            "expired": f"its order expired after {self.round_s:g} s",
-        }
-        cause, total = causes.get(event["reason"], event["reason"]), event["bits"] + event["bits_left"]
+        cause, total = in_words(event["reason"]), event["bits"] + event["bits_left"]
+        if event["reason"] in DEPARTURES:
+            cause += f", {event['distance_m']:.1f} m from the gNB"
         return (
             f"The update was lost because {cause}: {event['bits_left'] / 1e3:.1f} of "
             f"{total / 1e3:.1f} kbit were not sent yet after {self._sent(event)}. {self._bill(event)}"
