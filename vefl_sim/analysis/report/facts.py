@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from vefl_sim.analysis.reasons import in_words, why_nobody
 from vefl_sim.analysis.report.document import html, pairs, table
@@ -30,14 +30,6 @@ _PARTS = {
 _FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or lost grants, are worth a warning
 
 
-class Figure(NamedTuple):
-    """A number with a few words about it."""
-
-    label: str
-    value: str
-    note: str = ""
-
-
 def sentence(source: Source) -> str:
     """Scheme, data, seed, rounds, and what came out, in one sentence."""
     experiment, done, unit = source.experiment, len(source.rounds), source.unit
@@ -59,29 +51,29 @@ def _results(source: Source) -> Iterator[str]:
         yield f"{source.total('delivered'):,} of {source.total('ordered'):,} ordered updates arrived"
 
 
-def figures(source: Source) -> Iterator[Figure]:
-    """The key figures, to be shown large."""
+def figures(source: Source) -> Iterator[tuple[str, str, str]]:
+    """The key figures, to be shown large: name, value, and a few words about it."""
     summary, rounds, metric = source.summary, source.rounds, source.metric
     if not rounds:
         return
     if (last := metric.of_summary("last", summary)) is not None:
         best = metric.of_summary("best", summary)
-        yield Figure(f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}")
+        yield f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}"
     if source.trains_centrally:
-        yield Figure("rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated")
+        yield "rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated"
         return
     ordered, delivered = source.total("ordered"), source.total("delivered")
     share = f"{delivered / ordered:.1%}" if ordered else "–"
-    yield Figure("delivered", share, f"{ordered - delivered:,} of {ordered:,} lost")
+    yield "delivered", share, f"{ordered - delivered:,} of {ordered:,} lost"
     paid, budget = source.total("cost"), source.experiment.vefl.budget * len(rounds)
     limited = source.experiment.scheme.constrained and budget > 0
-    yield Figure("paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
+    yield "paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied"
     joules = source.total("energy_j")
     each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
-    yield Figure("energy", energy_text(joules), each)
+    yield "energy", energy_text(joules), each
     if grants := source.grants:
-        yield Figure("grants lost", f"{grants.lost_share:.1%}", grants.lost_text)
-    yield Figure("audit", *_verdict(summary))
+        yield "grants lost", f"{grants.lost_share:.1%}", grants.lost_text
+    yield "audit", *_verdict(summary)
 
 
 def _amount(value: float) -> str:
@@ -143,12 +135,8 @@ def _label(key: str, value: str) -> str:
     return value if is_part(value) else str(declaration(key, value, "label", None) or value)
 
 
-class Caution(NamedTuple):
-    """A warning; `level` is "stop" (the figures mislead), "warn" or "note"."""
-
-    level: str
-    title: str
-    text: str
+Caution = tuple[str, str, str]
+"""A warning: "stop" (the figures mislead), "warn" or "note"; its title; its text."""
 
 
 def cautions(source: Source) -> Iterator[Caution]:
@@ -156,7 +144,7 @@ def cautions(source: Source) -> Iterator[Caution]:
     yield from _incomplete(source)
     if source.summary.get("diverged"):
         text = "The loss is not a number: try a smaller learning.learning_rate."
-        yield Caution("stop", "The training has diverged", text)
+        yield "stop", "The training has diverged", text
     if source.rounds and not source.trains_centrally:
         yield from _participation(source)
         yield from _grants(source)
@@ -170,11 +158,11 @@ def _incomplete(source: Source) -> Iterator[Caution]:
     if source.rounds:
         shown = f"This page shows what is recorded, up to {source.unit} {len(source.rounds)}."
     if source.state == "failed":
-        yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
+        yield "stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}"
     elif source.state == "unfinished":
-        yield Caution("stop", "The run is not finished", f"{shown} Continue it with: {resume}")
+        yield "stop", "The run is not finished", f"{shown} Continue it with: {resume}"
     elif source.state == "running":
-        yield Caution("stop", "The run is still running", f"{shown} Make the page again when it is done.")
+        yield "stop", "The run is still running", f"{shown} Make the page again when it is done."
 
 
 def _participation(source: Source) -> Iterator[Caution]:
@@ -185,16 +173,16 @@ def _participation(source: Source) -> Iterator[Caution]:
         all_empty = len(empty) == len(source.rounds)
         of = f"any {source.unit}" if all_empty else f"{len(empty)} of {len(source.rounds)} {source.unit}s"
         cause = why_nobody(Counter(row["plan_status"] for row in empty), ineligible)
-        yield Caution("stop" if all_empty else "warn", f"No CV got an order in {of}", f"Most often {cause}.")
+        yield "stop" if all_empty else "warn", f"No CV got an order in {of}", f"Most often {cause}."
     if len(rows) and states["ineligible"] >= _MANY * len(rows):
         (reason, count), total = ineligible.most_common(1)[0], states["ineligible"]
         text = f"{total:,} of {len(rows):,} decisions; in {count / total:.0%} of them {in_words(reason)}."
-        yield Caution("warn", f"{total / len(rows):.0%} of the CVs in coverage were not eligible", text)
+        yield "warn", f"{total / len(rows):.0%} of the CVs in coverage were not eligible", text
     ordered = states["lost"] + states["delivered"]
     if ordered and states["lost"] >= _FEW * ordered:
         reasons = Counter(row["reason"] for row in rows if row["state"] == "lost")
         text = "; ".join(f"{count:,} because {in_words(reason)}" for reason, count in reasons.most_common())
-        yield Caution("warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}.")
+        yield "warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}."
 
 
 def _grants(source: Source) -> Iterator[Caution]:
@@ -207,22 +195,22 @@ def _grants(source: Source) -> Iterator[Caution]:
             f"was {age} before (radio.csi_delay_slots). Their energy was spent in vain, and their bits had to be sent "
             f"again. A larger radio.csi_margin_db (here {radio.csi_margin_db:g}) makes lost grants rarer."
         )
-        yield Caution("warn", f"{grants.lost_share:.0%} of the grants were lost", text)
+        yield "warn", f"{grants.lost_share:.0%} of the grants were lost", text
 
 
 def _limits(source: Source) -> Iterator[Caution]:
     summary, experiment = source.summary, source.experiment
     if broken := {law: number for law, number in summary.get("plan_breaches", {}).items() if number}:
         text = ", ".join(f"{number} × {law}" for law, number in broken.items())
-        yield Caution("stop", "The scheme violates constraints", f"{text}.")
+        yield "stop", "The scheme violates constraints", f"{text}."
     if overruns := {name: number for name, number in summary.get("overruns", {}).items() if number}:
         text = "; ".join(f"{number:,} × {_OVERRUNS.get(name, name)}" for name, number in overruns.items())
-        yield Caution("warn", "Planned worst cases were exceeded", f"{text}.")
+        yield "warn", "Planned worst cases were exceeded", f"{text}."
     budget, paid = experiment.vefl.budget * len(source.rounds), source.total("cost")
     if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
         mean = paid / len(source.rounds)
         text = f"On average {mean:,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per {source.unit}."
-        yield Caution("note", f"{1 - paid / budget:.0%} of the budget was left unspent", text)
+        yield "note", f"{1 - paid / budget:.0%} of the budget was left unspent", text
 
 
 def _origin(source: Source) -> Iterator[Caution]:
@@ -230,10 +218,10 @@ def _origin(source: Source) -> Iterator[Caution]:
         require_same_version(source.run.path)
     except NotResumable:
         text = "Its tables are shown as they are; figures that this version adds may be missing."
-        yield Caution("note", "Another version of vefl_sim made this run", text)
+        yield "note", "Another version of vefl_sim made this run", text
     if not source.run.is_checked:
         text = "The run has recorded no digests of them, which would show whether they were changed afterwards."
-        yield Caution("note", "The tables are not checked", text)
+        yield "note", "The tables are not checked", text
 
 
 def provenance_html(source: Source) -> str:

@@ -54,9 +54,9 @@ def _document(source: Source) -> Document:
 def _header(source: Source) -> str:
     """The run in a sentence, warnings, key figures and changed keys."""
     tiles = "".join(
-        f"<div class='tile'><span class='label'>{html(f.label)}</span><span class='value'>{html(f.value)}</span>"
-        f"<span class='note'>{html(f.note)}</span></div>"
-        for f in figures(source)
+        f"<div class='tile'><span class='label'>{html(label)}</span><span class='value'>{html(value)}</span>"
+        f"<span class='note'>{html(note)}</span></div>"
+        for label, value, note in figures(source)
     )
     keys = [*changed_keys(source.experiment)]
     listed = "".join(
