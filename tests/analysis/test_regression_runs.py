@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.analysis.report.pages import data_of
@@ -13,7 +12,6 @@ from tests.command_line import call
 from vefl_sim import Run, from_tables, load_sweep, simulate
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
-from vefl_sim.analysis.overview import _draw
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.runs import run_lines
 from vefl_sim.analysis.summary import summary_lines
@@ -99,14 +97,6 @@ def test_a_list_of_runs_with_different_metrics(tmp_path: Path, ahead: Run) -> No
     assert "compare with" not in "".join(summary_lines(signs))  # these data have no rule
 
 
-def test_the_overview(ahead: Run) -> None:
-    figure = Figure()
-    _draw(figure, ahead, None)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert "Test rmse" in titles
-    assert "Test accuracy" not in titles
-
-
 def test_the_notebook_the_list_of_runs_and_the_trackers(folder: Path, ahead: Run) -> None:
     assert f"<td>{rmse_of(ahead)}</td>" in ahead._repr_html_()
     [heading, line] = run_lines(folder / "runs")
@@ -153,26 +143,6 @@ def test_a_comparison_and_its_page(folder: Path) -> None:
     assert "accuracy" not in page
 
 
-@pytest.mark.slow
-def test_metrics_that_differ_are_not_compared(folder: Path) -> None:
-    text = POSITIONS.replace("40.0", "20.0") + '[[compare]]\nlabel = "mse"\n[[compare]]\nlabel = "own"\n'
-    text += 'learning = { loss = "tests.analysis.test_regression_runs:absolute" }\n'
-    (folder / "two.toml").write_text(text)
-    compared = compare(load_sweep(folder / "two.toml", ["data.min_samples=1"]), folder / "two", workers=1)
-    lines = [*comparison_lines(compared)]
-    assert lines[-1].startswith(
-        "note: the variants are not compared by their models, which have different metrics (rmse, ab"
-    )
-    assert compared.metric is None
-    compared.write()
-    assert "by round" not in sweep_report(SweepSource(compared.path / "seeds.csv"), compared.path)
-
-
-def absolute(outputs: Any, targets: Any) -> Any:
-    """A loss of the user."""
-    return abs(outputs - targets).mean(axis=1)
-
-
 # Figures, of runs with invented tables
 
 
@@ -186,14 +156,6 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "final rmse: mean ± s.d. over seeds" in lines
     loss = draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1, 2]\n[figure]\nkind = "loss"\n'), tmp_path)
     assert "final loss (mse): mean ± s.d. over seeds" in drawing_lines(loss, tmp_path)
-
-
-def test_in_a_table_the_smallest_error_is_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = (("pdpc", 4.0), ("fdpc", 1.0))
-    runs = {(kind, seed): run(losses=[loss], loss="mse") for kind, loss in kinds for seed in (1, 2)}
-    pretend(monkeypatch, runs)
-    text = '[sweep]\nseeds = [1, 2]\nscheme.kind = ["pdpc", "fdpc"]\n[figure]\nkind = "table"\n'
-    assert "**1.0000**" in draw_figure(sweep(tmp_path, text), tmp_path).text
 
 
 def test_an_accuracy_and_an_error_are_not_drawn_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
