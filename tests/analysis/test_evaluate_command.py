@@ -144,7 +144,7 @@ class TestOtherData:
 
     def test_other_classes(self, run: Run, tmp_path: Path) -> None:
         folder = write_pictures(tmp_path / "mine", ["cat", "dog"])
-        with pytest.raises(BadInput, match="mine has 2 classes, and the model has 16"):
+        with pytest.raises(BadInput, match="mine has 2 classes, and the model takes 16"):
             evaluate(run, run.model(), str(folder))
 
     @pytest.mark.parametrize(

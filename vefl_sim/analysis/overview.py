@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
+from vefl_sim.analysis.figures.measures import measure_of, series
 from vefl_sim.analysis.figures.panel import STYLE
+from vefl_sim.analysis.figures.request import Request
 from vefl_sim.analysis.files import pictures, write_files
 from vefl_sim.analysis.report.map import grid_lines_m
 from vefl_sim.analysis.verify.verification import blaming_damage
@@ -18,7 +20,7 @@ from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.result import RunMeasurements, floats
+from vefl_sim.sweep.results.result import RunMeasurements
 
 _DARK, _BLUE, _RED, _GREEN, _STREET, _GREY = "#22303c", "#4a6fa5", "#c0392b", "#1b7f4b", "#d9dee3", "#a9b4bd"
 _OUTCOMES = {
@@ -116,17 +118,12 @@ def _streets(experiment: Experiment, mobility: pd.DataFrame) -> Sequence[Floats]
 
 def _draw_share(axes: Axes, run: Run, rounds: pd.DataFrame) -> None:
     """Draw the accuracy or other metric by round; without learning, the delivered share of the orders."""
-    metric = RunMeasurements(run).metric
-    is_share, title = True, "Delivered share of the orders"
-    values = floats(rounds["delivered"]) / np.where(rounds["ordered"] > 0, rounds["ordered"], np.nan)
-    if rounds["loss"].notna().any():
-        values = np.array([metric.of_column(value) for value in floats(rounds[metric.column])])
-        is_share, title = metric.is_share, f"Test {metric.name}"
-    known = np.isfinite(values)
-    marker = "o" if known.sum() <= _MAX_MARKERS else ""
-    axes.plot(rounds["round"][known], values[known], color=_GREEN, lw=2, ms=4, marker=marker)
-    axes.set_title(title)
-    axes.set_ylim(0, 1.03 if is_share else 1.08 * values[known].max(initial=0.0) or 1.0)
+    measured = RunMeasurements(run)
+    request = Request(kind="accuracy" if rounds["loss"].notna().any() else "delivered")
+    measure, known = measure_of(request.kind, measured.metric), series(measured, request)
+    axes.plot(known, color=_GREEN, lw=2, ms=4, marker="o" if len(known) <= _MAX_MARKERS else "")
+    axes.set_title(measure.in_round.capitalize())
+    axes.set_ylim(0, 1.03 if measure.is_share else 1.08 * known.max() or 1.0)
 
 
 def _draw_cost(axes: Axes, rounds: pd.DataFrame, experiment: Experiment) -> None:

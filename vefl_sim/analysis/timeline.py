@@ -9,7 +9,7 @@ exact as what the run recorded: slots, bins of 50 ms, or only events. The integr
 case.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -104,23 +104,23 @@ class _Timeline:
             track.counter.unit_name = unit
         return number
 
-    def _mark(self, at: _Place, kind: int, track: int, **more: Any) -> None:
+    def _mark(
+        self, at: _Place, kind: int, track: int, name: str = "", notes: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
+        """Add an event; `flow_ids` lead on from it, `terminating_flow_ids` end at it."""
+        if name:
+            more |= {"name": _text(name), "debug_annotations": _annotations(notes or {})}
         self.marks.append((*at, TrackEvent(type=kind, track_uuid=track, **more)))
 
-    def _slice(
-        self, track: int, name: str, begin: _Place, end: _Place | None, notes: dict[str, Any], flows: Sequence[int] = ()
-    ) -> None:
+    def _slice(self, track: int, name: str, begin: _Place, end: _Place | None, notes: Event, flow: int = 0) -> None:
         """Add a slice within those around it; without an end it is drawn to the end of the trace."""
-        annotations = _annotations(notes)
-        kind = TrackEvent.TYPE_SLICE_BEGIN
-        self._mark(begin, kind, track, name=_text(name), debug_annotations=annotations, flow_ids=flows)
+        self._mark(begin, TrackEvent.TYPE_SLICE_BEGIN, track, name, notes, flow_ids=[flow] if flow else [])
         if end is not None:
             self._mark(end, TrackEvent.TYPE_SLICE_END, track)
 
-    def _instant(self, track: int, name: str, at: Event, notes: dict[str, Any], **flows: Sequence[int]) -> None:
-        """Add an instant; `flow_ids` lead on from it, `terminating_flow_ids` end at it."""
-        annotations = _annotations(notes)
-        self._mark(_place(at), TrackEvent.TYPE_INSTANT, track, name=_text(name), debug_annotations=annotations, **flows)
+    def _instant(self, track: int, name: str, at: Event, notes: Event, **flows: Sequence[int]) -> None:
+        """Add an instant."""
+        self._mark(_place(at), TrackEvent.TYPE_INSTANT, track, name, notes, **flows)
 
     def _counter(self, parent: int, name: str, unit: str, changes: pd.Series) -> None:
         """A counter that sums up changes, within the time that is drawn; what rounding leaves of a sum counts as 0."""
@@ -186,7 +186,7 @@ class _Timeline:
             phases.append(("upload", started, outcome, _notes(offered or started) | result | applied))
         for name, begin, end, notes in phases:
             shown = f"{name}, lost" if lost and end is lost else name
-            self._slice(track, shown, _place(begin), _place(end) if end else None, notes, [flow])
+            self._slice(track, shown, _place(begin), _place(end) if end else None, notes, flow)
         if lost:
             self._instant(track, f"lost: {lost['reason']}", lost, _notes(lost), terminating_flow_ids=[flow])
 
@@ -247,7 +247,7 @@ def _notes(row: Event) -> dict[str, Any]:
     }
 
 
-def _annotations(notes: dict[str, Any]) -> list[dict[str, Any]]:
+def _annotations(notes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Values that Perfetto shows, by their names, as its messages."""
     kinds = {str: "string_value", bool: "bool_value", int: "int_value"}
     return [

@@ -65,7 +65,7 @@ def test_cars_are_where_the_tables_say(page: webdriver.Chrome, rush: Run) -> Non
     rows_of = rows.groupby("vehicle")["time_ns"].agg(["min", "max"]).loc[between["vehicle"]]
     inside = between["time_ns"].between(rows_of["min"].to_numpy(int), rows_of["max"].to_numpy(int)).to_numpy()
     assert inside.sum() > 300
-    assert distances(page, between[inside]).max() < 3
+    assert distances(page, between[inside]).max() < 1  # a straight line between rows cuts corners by up to 9 m
 
 
 def distances(page: webdriver.Chrome, rows: pd.DataFrame) -> np.ndarray:
@@ -217,7 +217,7 @@ def test_the_page_of_a_sweep_fits_and_asks_for_nothing(browser: webdriver.Chrome
         assert len(figures) == 5
         assert all(200 < figure.size["width"] <= width and figure.size["height"] > 120 for figure in figures)
     assert fits(browser, 1280)
-    assert asked_for(browser) == []
+    assert all(url.startswith("data:image/svg+xml;base64,") for url in asked_for(browser))
     assert browser.get_log("browser") == []
     assert not browser.execute_script("return window.hit")
     browser.find_element(By.LINK_TEXT, "page").click()

@@ -96,22 +96,21 @@ def _require_values(sweep: Sweep, chart: Chart) -> None:
     key = "kind" if request.measured is request else "measure"
     runs = [run for group in chart.groups for run in group.runs.values()]
     metrics = {run.metric.name: run.metric for run in runs if run.rounds["loss"].notna().any()}
+    errors = [metric.name for metric in metrics.values() if not metric.is_share]
     if len(metrics) > 1 and kind in BY_METRIC:
-        raise BadInput(
-            f"{sweep.name}: its runs have different metrics ({', '.join(metrics)}; learning.loss), which figure.{key} "
-            f'= "{kind}" cannot compare: choose another, for example "cost" or "delivered".'
-        )
-    if len(chart.rows) if key == "kind" else any(map(len, chart.numbers)):
+        problem = f"its runs have different metrics ({', '.join(metrics)}; learning.loss), which cannot be compared"
+    elif len(chart.rows) if key == "kind" else any(map(len, chart.numbers)):
         return
-    reason = "they do not train a model (learning.kind)" if request.needs_learning else "nobody got an order"
-    if kind == "delay":
-        reason = "no update was delivered, or they are stored results, which have no delays"
-    others = [metric.name for metric in metrics.values() if not metric.is_share]
-    if kind == "failure-rate" and others:
-        reason = f"they predict numbers, and are judged by their {others[0]}"
+    elif kind == "failure-rate" and errors:
+        problem = f"its runs have no accuracy: they predict numbers, and are judged by their {errors[0]}"
+    elif request.needs_learning:
+        problem = "its runs do not train a model (learning.kind)"
+    elif kind == "delay":
+        problem = "no update was delivered, or the runs are stored results, which have no delays"
+    else:
+        problem = "nobody got an order"
     raise BadInput(
-        f"{sweep.name}: its runs have no {'accuracy' if kind == 'failure-rate' else kind}, because {reason}, so "
-        f"that this figure.{key} has no values: choose another, for example "
+        f'{sweep.name}: {problem}, so that figure.{key} = "{kind}" cannot be drawn: choose another, for example '
         '"cost", "energy", "sojourn" or "total-cost".'
     )
 

@@ -99,12 +99,11 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     }  # fmt: skip
     for where, names in wanted.items():
         choices = [*["round", "time"] * (where == "x" and request.has_rounds), *known]
-        for name in names or ():
-            if name not in known:
-                choice = "remove it"
-                if choices:
-                    choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})"
-                raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {choice}.')
+        for name in (name for name in names or () if name not in known):
+            choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})" if choices else ""
+            raise ExperimentError(
+                f'figure.{where} = "{name}": it is not varied in this sweep: {choice or "remove it"}.'
+            )
     lines, panels, x = ([known[name] for name in wanted[where] or ()] for where in ("lines", panels_key, "x"))
     used = [dimension.keys for dimension in (*lines, *panels, *x)]
     for dimension in (*lines, *panels, *x):

@@ -72,7 +72,7 @@ def orders_of(source: Source) -> Columns:
 
 def all_orders(source: Source) -> list[dict[str, Any]]:
     """All orders of the run."""
-    return [_row_of(order) for order in orders_in(source.explanations.events)]
+    return [_row_of(order) for order in orders_in(source.explanations.by_id.values())]
 
 
 def _row_of(order: Order) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def refusals_of(source: Source) -> Columns:
             "reason": event["reason"],
             "distance": _rounded(event["distance_m"], 1),
         }
-        for event in source.explanations.events
+        for event in source.explanations.by_id.values()
         if event["kind"] in _REFUSALS
     )
 
@@ -121,8 +121,7 @@ def refusals_of(source: Source) -> Columns:
 def visits_of(source: Source) -> list[list[int]]:
     """For each CV its number, then the times in ms at which it entered and left coverage in turn."""
     visits = []
-    for cv in source.explanations.cvs:
-        events = source.explanations.events_of(cv)
+    for cv, events in source.explanations.by_cv.items():
         crossings = [event for event in events if event["kind"] in ("coverage_entered", *DEPARTURES)]
         visits.append([cv, *(_ms(event["time_ns"]) for event in crossings)])
     return visits

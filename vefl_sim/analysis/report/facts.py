@@ -157,12 +157,13 @@ def _incomplete(source: Source) -> Iterator[Caution]:
     shown = "No round is recorded yet."
     if source.rounds:
         shown = f"This page shows what is recorded, up to {source.unit} {len(source.rounds)}."
-    if source.state == "failed":
-        yield "stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}"
-    elif source.state == "unfinished":
-        yield "stop", "The run is not finished", f"{shown} Continue it with: {resume}"
-    elif source.state == "running":
-        yield "stop", "The run is still running", f"{shown} Make the page again when it is done."
+    texts = {
+        "failed": ("The run failed", f"{source.failure or 'It left no message.'} {shown}"),
+        "unfinished": ("The run is not finished", f"{shown} Continue it with: {resume}"),
+        "running": ("The run is still running", f"{shown} Make the page again when it is done."),
+    }
+    if source.state in texts:
+        yield "stop", *texts[source.state]
 
 
 def _participation(source: Source) -> Iterator[Caution]:
