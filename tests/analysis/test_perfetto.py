@@ -269,7 +269,7 @@ def test_the_command(golden: Run, tmp_path: Path) -> None:
     [
         (["--perfetto", "{run}/tables/events.parquet"], "must end with .perfetto-trace or .pftrace"),
         (["--perfetto", "missing/x.pftrace"], "missing/x.pftrace cannot be written (No such file or directory)"),
-        (["--perfetto", "--round", "7"], "There is no such round"),
+        (["--perfetto", "--round", "7"], "--round 7: no event of this run has such a round"),
         (["--perfetto", "--cv", "1"], "use only --round with it"),
         (["x.pftrace"], "a file is written only with --perfetto"),
         (["--why"], "add --cv and one --round to choose it (lost, for example: --cv "),

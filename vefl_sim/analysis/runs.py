@@ -158,13 +158,11 @@ def run_lines(out: Path) -> Iterator[str]:
 def _results(runs: Sequence[RunOverview]) -> tuple[str, list[str]]:
     """Heading and cells of the metric; if the runs have different ones, each cell names its own."""
     metrics = [run.metric for run in runs if run.metric]
-    common = common_metric(metrics)
-    texts = ["–" if run.metric is None or run.result is None else run.metric.text(run.result) for run in runs]
-    if common or not metrics:
-        return common.name if common else "accuracy", texts
-    return "result", [
-        text if run.metric is None else f"{run.metric.name} {text}" for run, text in zip(runs, texts, strict=True)
-    ]
+    common, texts = common_metric(metrics), []
+    for run in runs:
+        name = "" if common or run.metric is None else f"{run.metric.name} "
+        texts.append("–" if run.metric is None or run.result is None else name + run.metric.text(run.result))
+    return common.name if common else "result" if metrics else "accuracy", texts
 
 
 def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescri
 from vefl_sim.analysis.events import Event, Order, orders_in, outcome_of, rows_of
 from vefl_sim.analysis.files import require_ending, write_file
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import BadInput, printable
+from vefl_sim.core.errors import printable
 from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
@@ -61,10 +61,6 @@ class _Timeline:
         flows = enumerate(self.all_orders, 1)
         self.orders = {n: order for n, order in flows if _is_in(rounds, order["training_ordered"])}
         self.events = [event for event in self.all_events if _is_in(rounds, event)]
-        if rounds and not self.events:
-            last = max((event["round"] or 0 for event in self.all_events), default=0)
-            span = f"1 to {last}" if last else "none"
-            raise BadInput(f"There is no such round in {run.path}: choose among the recorded rounds ({span}).")
         self.first_ns = self.events[0]["time_ns"] if rounds else 0
         self.last_ns = self.events[-1]["time_ns"] if self.events else 0
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.analysis.figures.names import VARIANTS, plain, value_label
-from vefl_sim.analysis.figures.request import Request, nearest, request_from
+from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.core.errors import ExperimentError, RunNotFound
+from vefl_sim.experiment.complaints import nearest
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.result import Measurements, RunMeasurements

@@ -1,13 +1,12 @@
 """The [figure] table of a sweep: its keys, and one error sentence per problem."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import complaints_about
+from vefl_sim.experiment.complaints import complaints_about, nearest
 from vefl_sim.experiment.fields import Share, Table
 
 MeasureKind = Literal[
@@ -143,11 +142,6 @@ def request_from(table: Mapping[str, Any]) -> Request:
     if problems:
         raise ExperimentError(problems)
     return request
-
-
-def nearest(word: str, known: list[str]) -> str:
-    """The known word that is most similar to `word`."""
-    return get_close_matches(word, known, n=1, cutoff=0.0)[0]
 
 
 def _conflicts(request: Request) -> Iterator[str]:

@@ -87,9 +87,8 @@ def _section(section: Section) -> str:
 
 
 def _filled(skeleton: str, **parts: str) -> str:
-    """Replace each {{name}} once, in one pass, so that no part can contain the place of another."""
-    pieces = skeleton.split("{{")
-    return pieces[0] + "".join(parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
+    """Replace each {{name}}, in one pass, so that no part can contain the place of another."""
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], skeleton)
 
 
 def html(value: object) -> str:

@@ -32,8 +32,10 @@ _FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or
 
 def sentence(source: Source) -> str:
     """Scheme, data, seed, rounds, and what came out, in one sentence."""
-    experiment, done, unit = source.experiment, len(source.rounds), source.unit
-    what = f"{scheme_name(experiment)} on {data_name(experiment)}, seed {experiment.run.seed}"
+    experiment, data, done, unit = source.experiment, source.experiment.data, len(source.rounds), source.unit
+    scheme = _label("scheme.kind", experiment.scheme.kind) + " (unconstrained)" * (not experiment.scheme.constrained)
+    split = f"Dirichlet α = {data.dirichlet_alpha:g}" if data.partition == "dirichlet" else data.partition
+    what = f"{scheme} on {_label('data.kind', data.kind)} ({split}), seed {experiment.run.seed}"
     if not done:
         return f"{what}: no round has been recorded yet."
     rounds = f"{done} {unit}s" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}s"
@@ -67,39 +69,19 @@ def figures(source: Source) -> Iterator[tuple[str, str, str]]:
     yield "delivered", share, f"{ordered - delivered:,} of {ordered:,} lost"
     paid, budget = source.total("cost"), source.experiment.vefl.budget * len(rounds)
     limited = source.experiment.scheme.constrained and budget > 0
-    yield "paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied"
+    amount = f"{paid:,.0f}" if paid >= 100 else f"{paid:.3g}"
+    yield "paid", amount, f"{paid / budget:.0%} of the budget" if limited else "no budget applied"
     joules = source.total("energy_j")
     each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
     yield "energy", energy_text(joules), each
     if grants := source.grants:
         yield "grants lost", f"{grants.lost_share:.1%}", grants.lost_text
-    yield "audit", *_verdict(summary)
-
-
-def _amount(value: float) -> str:
-    """A number with at least three digits."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _verdict(summary: dict[str, Any]) -> tuple[str, str]:
     plans, slots = summary.get("plans_audited", 0), summary.get("slots_audited", 0)
-    if not plans:
-        return "–", "nothing to audit"
     broken = sum(summary.get("plan_breaches", {}).values())
-    return f"{broken} broken" if broken else "passed", f"{plans:,} plans, {slots:,} slots"
-
-
-def scheme_name(experiment: Experiment) -> str:
-    """The scheme as the paper writes it."""
-    name = _label("scheme.kind", experiment.scheme.kind)
-    return name if experiment.scheme.constrained else f"{name} (unconstrained)"
-
-
-def data_name(experiment: Experiment) -> str:
-    """The data set, and how it is split."""
-    data = experiment.data
-    split = f"Dirichlet α = {data.dirichlet_alpha:g}" if data.partition == "dirichlet" else data.partition
-    return f"{_label('data.kind', data.kind)} ({split})"
+    if plans:
+        yield "audit", f"{broken} broken" if broken else "passed", f"{plans:,} plans, {slots:,} slots"
+    else:
+        yield "audit", "–", "nothing to audit"
 
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:

@@ -126,16 +126,12 @@ def _results(source: SweepSource) -> str:
         done = sum(point.state == "done" for point in own)
         count = str(done) if done == len(own) else f"{done} of {len(own)}"
         rows += [[html(title), count, *cells]] * bool(done)
-    return table(["", "seeds", *_measures(source)], rows, "Means over seeds")
+    return table(["", "seeds", *source.measures], rows, "Means over seeds")
 
 
 def _cell(mean: float, half: float, digits: int) -> str:
     interval = "" if math.isnan(half) else f" <span class='quiet'>± {half:.{digits}f}</span>"
     return "–" if math.isnan(mean) else f"{mean:.{digits}f}{interval}"
-
-
-def _measures(source: SweepSource) -> list[str]:
-    return [chart.measure.number for chart in source.charts.values()]
 
 
 def _differences(source: SweepSource) -> Iterator[str]:
@@ -152,7 +148,7 @@ def _differences(source: SweepSource) -> Iterator[str]:
         yield (
             f"<h3>{html(panel)}</h3>" * bool(panel)
             + f"<p class='quiet'>Difference to {html(own['reference'].iloc[0])}</p>"
-            + table(["", *_measures(source)], rows, "Differences")
+            + table(["", *source.measures], rows, "Differences")
             + f"<p class='quiet'>{html(sentence)}</p>" * bool(sentence)
         )
 

@@ -125,6 +125,11 @@ class SweepSource:
             if any(map(len, chart.numbers)) and (chart.metric or kind not in BY_METRIC)
         }
 
+    @property
+    def measures(self) -> list[str]:
+        """The names of the measures."""
+        return [chart.measure.number for chart in self.charts.values()]
+
     def chart(self, kind: FigureKind, x: str = "") -> Chart:
         """A measure by round, as a distribution, or against a swept key; keys that change with that name no line."""
         lines = [key for key in self.varying if not x or not self.is_function(key, x)]
