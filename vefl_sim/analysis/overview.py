@@ -69,12 +69,7 @@ def _draw(figure: Figure, run: Run, round: int | None) -> None:
 
 def _rounds(run: Run) -> pd.DataFrame:
     """The rounds of a run; raises BadInput if there are none yet."""
-    try:
-        rounds = run.rounds
-    except RunNotFound:
-        if run.is_done:
-            raise
-        rounds = pd.DataFrame()
+    rounds = run.rounds if run.is_done or run.summary else pd.DataFrame()
     if not len(rounds):
         raise BadInput(f"{run.path} ({run.state}) has no finished rounds, so that there is nothing to draw yet.")
     return rounds

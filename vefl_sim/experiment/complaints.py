@@ -54,8 +54,8 @@ def unknown(where: tuple[Any, ...]) -> str:
             return f"{name} is a key of [{other}]: write it below the line [{other}]."
         if scope := _not_modelled(name):
             return f"[{name}] is not a known table{scope}."
-        nearest = nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*_KEYS, "sweep", "figure"))])
-        return f"[{name}] is not a known table; the nearest is {nearest}."
+        other = nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*_KEYS, "sweep", "figure"))])
+        return f"[{name}] is not a known table; the nearest is {other}."
     own = table[0]
     if not other and (scope := _not_modelled(name)):
         return f"{own}.{name} is not a known key of [{own}]{scope}."

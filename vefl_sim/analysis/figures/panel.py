@@ -19,7 +19,7 @@ from vefl_sim.analysis.figures.names import with_symbols
 
 COLUMN_IN, PAGE_IN, HEIGHT_IN = 3.5, 7.16, 2.3  # widths of one and two journal columns, and the height
 _GAP = 0.16  # between two markers of a line, as a part of the diagonal of the panel
-_SINGLE_COLOUR = "#3f6aa3"  # of bars, if there is only one line
+SINGLE_COLOUR = "#3f6aa3"  # of bars, if there is only one line
 _MAX_TICKS = 8  # on the axis of a swept key; with more values, matplotlib chooses
 _COLOURS = (
     "#22303c", "#c0392b", "#3f6aa3", "#2e9e5b", "#e0a100", "#7d3c98", "#17a2b8", "#e377c2", "#8c564b", "#8a97a6",
@@ -161,7 +161,7 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, chart: Chart) -> dict[str, Any]
         if chart.request.has_bars:
             handles[line] = axes.bar(
                 at + beside * width, mean, 0.92 * width, yerr=errors, capsize=2.5,
-                color=style["color"] if len(lines) > 1 else _SINGLE_COLOUR,
+                color=style["color"] if len(lines) > 1 else SINGLE_COLOUR,
                 hatch="///" if style["ls"] == "--" else None, edgecolor="white", error_kw={"lw": 1, "ecolor": "0.55"},
             )  # fmt: skip
             continue
@@ -211,10 +211,8 @@ def _name_values(axes: Axes, chart: Chart) -> None:
             axes.set_xticks(chart.xs, names)
             axes.set_xticks([], minor=True)
         return
-    axes.set_xticks(range(len(names)), names)
+    is_long = sum(map(len, names)) > 42
+    slanted: Any = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+    axes.set_xticks(range(len(names)), names, **slanted)
     axes.grid(False, axis="x")
     axes.set_xlim(-0.6, len(names) - 0.4)
-    if sum(map(len, names)) > 42:
-        axes.tick_params(axis="x", rotation=25, pad=1)
-        for label in axes.get_xticklabels():
-            label.set(horizontalalignment="right", rotation_mode="anchor")

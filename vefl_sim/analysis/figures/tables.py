@@ -10,7 +10,7 @@ from vefl_sim.analysis.figures.chart import Chart, band_text, band_words
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import decimals
 from vefl_sim.analysis.figures.names import formulas
-from vefl_sim.experiment.plugins import declaration
+from vefl_sim.analysis.summary import trains_centrally
 from vefl_sim.sweep.paired import difference
 
 _LATEX = {
@@ -92,5 +92,5 @@ def _best(chart: Chart, row: tuple[str, ...]) -> list[int]:
 
 def _is_constrained(group: Group) -> bool:
     """Whether the scheme is limited by the resources of the CVs and the network."""
-    scheme = group.points[0].experiment.scheme
-    return scheme.constrained and not declaration("scheme.kind", scheme.kind, "trains_centrally", False)
+    experiment = group.points[0].experiment
+    return experiment.scheme.constrained and not trains_centrally(experiment)

@@ -1,6 +1,5 @@
 """What the scripts of a page read: rounds, decisions, orders, visits, uploads, and who took part."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -36,19 +35,12 @@ def rounds_of(source: Source) -> Columns:
     rows = source.rounds
     grants = [source.grants_by_round.get(row["round"], GrantCounts()) for row in rows]
     columns: Columns = {name: [_rounded(row[name], digits) for row in rows] for name, digits in _DIGITS.items()}
-    columns["metric"] = [_metric_of(source, row) for row in rows]
+    metric = [source.metric.value(row["accuracy"], row["loss"]) for row in rows]
+    columns["metric"] = [None if value is None else float(f"{value:.5g}") for value in metric]
     columns |= {name: [row[name] for row in rows] for name in ("round", *_COUNTS, "plan_status")}
     columns |= {"grants": [count.used for count in grants], "grants_lost": [count.lost for count in grants]}
     columns["grants_lost_share"] = [_rounded(count.lost_share, 4) if count.used else None for count in grants]
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
-
-
-def _metric_of(source: Source, row: dict[str, Any]) -> float | None:
-    """The metric of a round; numbers that are no shares can be of any size, and are not rounded."""
-    value = source.metric.value(row["accuracy"], row["loss"])
-    if value is None or source.metric.is_share:
-        return _rounded(value, 4)
-    return value if math.isfinite(value) else None
 
 
 def decisions_of(source: Source) -> dict[str, Any]:

@@ -17,10 +17,6 @@ from typing import Any
 from zlib import compress
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_NO_SCRIPT = (
-    '<noscript><p class="quiet">The curves and the map need scripts, which are part of this file; nothing is loaded.'
-    "</p></noscript>"
-)
 _ASSETS = files("vefl_sim.analysis.report") / "assets"
 
 
@@ -58,7 +54,6 @@ class Document:
             title=html(self.title),
             style=style,
             header=self.header,
-            noscript=_NO_SCRIPT if scripts else "",
             navigation="".join(f'<a href="#{section.name}">{html(section.title)}</a>' for section in self.sections),
             sections="\n".join(map(_section, self.sections)),
             data=packed(self.data),

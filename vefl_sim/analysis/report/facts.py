@@ -21,12 +21,6 @@ _OVERRUNS = {
     "deadline": "upload ended after its deadline",
     "round_cost": "round cost more than its budget",
 }
-_PARTS = {
-    "plan": "planning the rounds",
-    "train": "local training",
-    "evaluate": "evaluating the model",
-    "checkpoint": "writing checkpoints",
-}
 _FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or lost grants, are worth a warning
 
 
@@ -255,7 +249,7 @@ def _times(source: Source) -> str:
     by_part = {} if timings is None else timings.groupby("what")["wall_s"].sum().to_dict()
     rest_s = max(rounds_s - sum(by_part.values()), 0.0)
     parts = {"preparing traffic, data and model": prepare_s}
-    parts |= {_PARTS.get(str(what), str(what)): seconds for what, seconds in by_part.items()}
+    parts |= {str(what): seconds for what, seconds in by_part.items()}
     parts |= {"network, compilation and the rest": rest_s, "together": rounds_s + prepare_s}
     rows = [(html(name), f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
     return table(("part", "wall time", "share"), rows, "Wall time by part")

@@ -25,7 +25,7 @@ def tracks_of(mobility: pd.DataFrame, every_s: float) -> list[list[int]]:
     names = ["time_ns", "x_m", "y_m", "speed_mps", "vehicle"]
     rows = mobility[names].to_numpy(np.float64, na_value=np.nan) / [1e9, 1, 1, 1, 1]
     if not (np.abs(rows) <= [_MAX_S, _MAX_M, _MAX_M, _MAX_M, np.inf]).all():
-        raise RunNotFound("the mobility table has a time, a position or a speed that is impossible")
+        raise RunNotFound("The table mobility has a time, a position or a speed that is impossible: verify the run.")
     order = np.lexsort((rows[:, 0], rows[:, 4]))
     rows, connected = rows[order], mobility["connected"].to_numpy(bool, na_value=False)[order]
     gap_s, is_other = np.diff(rows[:, 0]), np.diff(rows[:, 4]) != 0

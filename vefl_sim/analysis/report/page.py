@@ -18,7 +18,6 @@ from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, prov
 from vefl_sim.analysis.report.map import bounds_of, grid_lines_m, tracks_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.verify.verification import blaming_damage
-from vefl_sim.core.errors import RunNotFound
 from vefl_sim.records.run_directory import Run
 
 NAME = "report.html"
@@ -104,10 +103,8 @@ def _stories(source: Source) -> Section:
     orders = [order for order in data.all_orders(source) if order["state"] in ("delivered", "lost")]
     if lost := [order for order in orders if order["state"] == "lost"]:
         lost.sort(key=lambda order: (-(order["paid"] or 0.0), order["round"], order["cv"]))
-        which = (
-            f"The {_STORIES} costliest of {len(lost):,} lost updates" if len(lost) > _STORIES else "All lost updates"
-        )
-        title, lead, chosen = "Worst losses", f"{which}, by what was paid for them.", lost[:_STORIES]
+        title, chosen = "Worst losses", lost[:_STORIES]
+        lead = f"{len(chosen)} of {len(lost):,} lost updates: those for which most was paid."
     else:
         orders.sort(key=lambda order: (_spare_ms(order), -(order["slots"] or 0), order["round"], order["cv"]))
         title, lead, chosen = "Closest calls", "No update was lost.", orders[:_STORIES]
@@ -170,10 +167,7 @@ def _map(source: Source) -> dict[str, Any]:
     is_grid, tracks = experiment.mobility.kind == "idm", list[list[int]]()
     places_m = np.vstack(grid_lines_m(experiment)) if is_grid else np.zeros((0, 2))
     if mobility is not None:
-        try:
-            tracks = tracks_of(mobility, experiment.trace.mobility_every_s)
-        except RunNotFound as error:
-            raise RunNotFound(f"{source.run.path} cannot be shown: {error}.") from None
+        tracks = tracks_of(mobility, experiment.trace.mobility_every_s)
         places_m = places_m if is_grid else mobility[["x_m", "y_m"]].to_numpy(float)
     return {
         "tracks": tracks,
