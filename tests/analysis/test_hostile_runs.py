@@ -143,16 +143,6 @@ def test_verify_reads_no_device_that_never_ends(
     assert "not checked: endless.xml cannot be read: it is not a file" in capsys.readouterr().out
 
 
-def test_an_edited_experiment_of_a_run_shows_without_its_parts(
-    runs: dict[str, Run], here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = hostile(runs["done"], here, "no_such_module:x", "mac.scheduler")
-    toml = path / "resolved.toml"
-    toml.write_text(toml.read_text().replace("selected = 3", "selected = 4"))
-    command("verify", "evilrun")
-    assert "WRONG: runs/evilrun cannot be resumed, because its resolved.toml" in capsys.readouterr().out
-
-
 def test_figures_and_stored_results_execute_no_part_of_a_run(
     runs: dict[str, Run], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,10 +18,7 @@ from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.analysis.sweep_report.page import sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource
 from vefl_sim.core.errors import BadInput
-from vefl_sim.records.watchers import metrics_of
 from vefl_sim.sweep.comparison import compare
-from vefl_sim.sweep.results.keys import keys_of
-from vefl_sim.sweep.results.probes import probe_experiment, probe_keys
 
 POSITIONS = """
 [run]
@@ -97,17 +94,6 @@ def test_a_list_of_runs_with_different_metrics(tmp_path: Path, ahead: Run) -> No
     assert "compare with" not in "".join(summary_lines(signs))  # these data have no rule
 
 
-def test_the_notebook_the_list_of_runs_and_the_trackers(folder: Path, ahead: Run) -> None:
-    assert f"<td>{rmse_of(ahead)}</td>" in ahead._repr_html_()
-    [heading, line] = run_lines(folder / "runs")
-    assert heading.split()[5:7] == ["rmse", "age"]
-    assert rmse_of(ahead) in line.split()
-    row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
-    metrics = metrics_of(ahead.experiment, row)
-    assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
-    assert "accuracy" not in metrics
-
-
 def test_the_report_page(ahead: Run) -> None:
     page = report(ahead)
     reached = f"{ahead.summary['last_loss'] ** 0.5:#.3g}"
@@ -169,8 +155,3 @@ def test_failure_rates_need_an_accuracy(tmp_path: Path, monkeypatch: pytest.Monk
     pretend(monkeypatch, {(1,): run(losses=[4.0], loss="mse")})
     with pytest.raises(BadInput, match="have no accuracy: they predict numbers, and are judged by their rmse"):
         draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1]\n[figure]\nkind = "failure-rate"\n'), tmp_path)
-
-
-def test_probes_of_stored_results_learn_signs(ahead: Run) -> None:
-    probe = probe_experiment(probe_keys(keys_of(ahead.experiment)))
-    assert (probe.data.kind, probe.data.partition, probe.learning.loss) == ("signs", "dirichlet", "cross-entropy")

@@ -58,7 +58,9 @@ def _overview(path: Path) -> RunOverview:
     result = metric.of_summary("last", summary) if metric else None
     rounds = figure if isinstance(figure := summary.get("rounds"), int) else None
     planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - _written(path))
-    return RunOverview(path.name, state, rounds, planned, metric if result else None, result, age_s, experiment)
+    return RunOverview(
+        path.name, state, rounds, planned, metric if result is not None else None, result, age_s, experiment
+    )
 
 
 def _written(path: Path) -> float:

@@ -85,8 +85,7 @@ class _Timeline:
             self._order(tracks[order["training_ordered"]["cv"]], flow, order)
         for time_ns, _, event in sorted(self.marks, key=itemgetter(0, 1)):
             self.trace.packet.add(timestamp=time_ns, trusted_packet_sequence_id=1, track_event=event)
-        content: bytes = self.trace.SerializeToString()
-        return content
+        return bytes(self.trace.SerializeToString())
 
     def _track(self, name: str, parent: int = 0, *, unit: str = "") -> int:
         """Add a track below its earlier siblings; one with a unit is a counter. Returns its number."""

@@ -115,13 +115,6 @@ def test_a_table_of_costs_has_the_lowest_in_bold(draw: DrawFigure) -> None:
     assert first == "| MNIST | 0.1 | 0.037 | **0.027** | 0.010 |"  # two significant digits, not 0.0
 
 
-def test_symbols_of_headings_are_formulas() -> None:
-    assert latex_text("|C_k| = 10") == r"$|\mathcal{C}_k|$ = 10"
-    assert latex_text("λ̄ = 1, λ = 0, α") == r"$\bar{\lambda}$ = 1, $\lambda$ = 0, $\alpha$"
-    assert latex_text("pRBs (Z), t_th [s]") == r"pRBs ($Z$), $t_{\mathrm{th}}$ [s]"
-    assert latex_text("50 % & a_b | {x}") == r"50 \% \& $a_{\mathrm{b}}$ $|$ \{x\}"
-
-
 EFFECTS = """
 [sweep]
 seeds = [1, 2, 3]

@@ -118,7 +118,7 @@ def _require_values(sweep: Sweep, chart: Chart) -> None:
 def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[str]:
     """Number of points, missing points (at most `most` are listed), values, differences, and files of a figure."""
     chart = drawing.chart
-    found = [(group.points_by_seed[seed], run) for group in chart.groups for seed, run in group.runs.items()]
+    found = [(point, g.runs[point.seed]) for g in chart.groups for point in g.points if point.seed in g.runs]
     done, stored = len(found), sum(run.source == "result" for _, run in found)
     wanted, stale = done + len(drawing.missing), [point.title for point, run in found if run.stale]
     origin = f": {done - stored} from runs, {stored} from stored results" if stored else ""
@@ -128,10 +128,10 @@ def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[st
         "missing": [f"{point.title} ({_state(point, out)})" for point in drawing.missing],
         "stale, because the code gives other results now, or was not probed": stale,
         "without this measure": [
-            group.points_by_seed[seed].title
+            point.title
             for group, known in zip(chart.groups, chart.numbers, strict=True)
-            for seed in group.runs
-            if seed not in known.index
+            for point in group.points
+            if point.seed in group.runs and point.seed not in known.index
         ],
         "not used": drawing.problems,
     }

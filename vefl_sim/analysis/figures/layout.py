@@ -82,11 +82,6 @@ class Group:
         """The name of the group within its panel."""
         return ", ".join(filter(None, [self.line, self.x_label]))
 
-    @property
-    def points_by_seed(self) -> dict[int, Point]:
-        """The points of the group."""
-        return {point.seed: point for point in self.points}
-
 
 def layout(sweep: Sweep, request: Request) -> Layout:
     """Lay out the figure as requested; the other dimensions are assigned so that a line differs only in its seeds."""

@@ -57,13 +57,8 @@ def decisions_of(source: Source) -> dict[str, Any]:
     return {"states": [states[number] for number in numbers], "reasons": [reasons[number] for number in numbers]}
 
 
-def orders_of(source: Source) -> Columns:
-    """One row per order, as columns: times in ms, and what happened to its update."""
-    return _columns(all_orders(source))
-
-
-def all_orders(source: Source) -> list[dict[str, Any]]:
-    """All orders of the run."""
+def orders_of(source: Source) -> list[dict[str, Any]]:
+    """One row per order: times in ms, and what happened to its update."""
     return [_row_of(order) for order in orders_in(source.explanations.by_id.values())]
 
 
@@ -96,7 +91,7 @@ def _row_of(order: Order) -> dict[str, Any]:
 
 def refusals_of(source: Source) -> Columns:
     """One row per CV that asked for an order, or was in coverage when a round was planned, and got none."""
-    return _columns(
+    return columns(
         {
             "round": event["round"],
             "cv": event["cv"],
@@ -119,7 +114,7 @@ def visits_of(source: Source) -> list[list[int]]:
     return visits
 
 
-def _columns(rows: Iterable[dict[str, Any]]) -> Columns:
+def columns(rows: Iterable[dict[str, Any]]) -> Columns:
     """Rows in the order of their times, as columns."""
     ordered = sorted(rows, key=lambda row: (row["at"], row["cv"]))
     return {name: [row[name] for row in ordered] for name in (ordered[0] if ordered else ())}

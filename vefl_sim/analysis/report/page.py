@@ -100,7 +100,7 @@ def _stories(source: Source) -> Section:
 
     Each can be opened to read why, and shown on the map, which opens with the first.
     """
-    orders = [order for order in data.all_orders(source) if order["state"] in ("delivered", "lost")]
+    orders = [order for order in data.orders_of(source) if order["state"] in ("delivered", "lost")]
     if lost := [order for order in orders if order["state"] == "lost"]:
         lost.sort(key=lambda order: (-(order["paid"] or 0.0), order["round"], order["cv"]))
         title, chosen = "Worst losses", lost[:_STORIES]
@@ -196,7 +196,7 @@ def _data(source: Source) -> dict[str, Any]:
         "metric": {"name": source.metric.name, "share": source.metric.is_share, "loss": source.metric.loss_note},
         "rounds": data.rounds_of(source),
         "decisions": data.decisions_of(source),
-        "orders": data.orders_of(source),
+        "orders": data.columns(data.orders_of(source)),
         "refusals": data.refusals_of(source),
         "visits": data.visits_of(source),
         "why": _texts(source),
