@@ -154,7 +154,7 @@ def test_many_missing_points_are_counted(draw: DrawFigure, tmp_path: Path) -> No
 
 
 def test_runs_that_did_not_learn_have_no_accuracy(draw: DrawFigure, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="its runs do not train a model"):
+    with pytest.raises(BadInput, match="its runs have no accuracy: they do not train a model"):
         draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP)
     with pytest.raises(BadInput, match="no update was delivered"):
         draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP + '[figure]\nkind = "delay"\nx = "radio.prbs"\n')

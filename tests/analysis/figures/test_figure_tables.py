@@ -12,7 +12,6 @@ from vefl_sim.analysis.figures.chart import Chart
 from vefl_sim.analysis.figures.drawing import drawing_lines
 from vefl_sim.analysis.figures.effects import Effects
 from vefl_sim.analysis.figures.request import Request
-from vefl_sim.analysis.figures.tables import latex_text
 from vefl_sim.core.errors import BadInput
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.effects import Factor, Factorial

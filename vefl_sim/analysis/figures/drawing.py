@@ -104,7 +104,7 @@ def _require_values(sweep: Sweep, chart: Chart) -> None:
     elif kind == "failure-rate" and errors:
         problem = f"its runs have no accuracy: they predict numbers, and are judged by their {errors[0]}"
     elif request.needs_learning:
-        problem = "its runs do not train a model (learning.kind)"
+        problem = f"its runs have no {kind}: they do not train a model (learning.kind)"
     elif kind == "delay":
         problem = "no update was delivered, or the runs are stored results, which have no delays"
     else:
