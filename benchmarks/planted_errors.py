@@ -130,7 +130,7 @@ PLANTED = [
     PlantedError(
         "stale version, staleness", "protocol/server/pace.py",
         "_received(updates, server.model.version)", "_received(updates, server.model.version + 1)",
-        "tests/schemes/test_without_rounds.py tests/protocol",
+        "tests/schemes/test_baselines.py",
     ),
     PlantedError(
         "stale version, training from the newest model", "protocol/server/model.py",
