@@ -134,7 +134,7 @@ class Strategy(FedAvg):
         name, arguments = self._table.strategy, dict(self._table.arguments or {})
         factory = load_part("flower.strategy", str(name))
         try:
-            if "initial_parameters" in inspect.signature(factory).parameters:
+            if _takes(factory, "initial_parameters"):
                 arguments.setdefault("initial_parameters", parameters_of(self._model))
             with _undisturbed(0):
                 strategy = factory(**arguments)
@@ -157,6 +157,15 @@ class Strategy(FedAvg):
         except Exception as error:
             why = f"{type(error).__name__}: {first_line(error)}"
             raise RunFailed(f'flower.strategy = "{self._table.strategy}" fails in {method}: {why}.') from error
+
+
+def _takes(factory: Any, argument: str) -> bool:
+    """Whether a function or class takes an argument; **named arguments of a class are those of the class above it."""
+    for maker in getattr(factory, "__mro__", (factory,)):
+        parameters = inspect.signature(maker).parameters
+        if argument in parameters or all(one.kind is not one.VAR_KEYWORD for one in parameters.values()):
+            return argument in parameters
+    return False
 
 
 @contextmanager
