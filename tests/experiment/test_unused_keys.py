@@ -48,7 +48,7 @@ OTHER: dict[str, Any] = {
     "downlink.tx_power_w": 1e-3,
     "flower.arguments": {"beta": 0.1},
     "flower.select": True,
-    "flower.strategy": "flwr.server.strategy:FedAvg",
+    "flower.strategy": "tests.gym.policies:Three",
     "learning.iterations_per_step": 3,
     "learning.proximal_mu": 5.0,
     "mac.special_uplink_symbols": 9,
