@@ -28,7 +28,11 @@ def saved(strategy: Any) -> State:
     state: State = {}
     for name, value in vars(strategy).items():
         try:
-            if not isinstance(value, _CONSTANT):
+            if is_strategy(value):
+                state[name] = "strategy", saved(value)
+            elif isinstance(value, np.random.Generator):
+                state[name] = "generator", value.bit_generator.state
+            elif not isinstance(value, _CONSTANT):
                 state[name] = _saved(value)
         except NotSaved as kind:
             raise NotSaved(f"{type(strategy).__name__}.{name} is {kind}") from None
@@ -40,6 +44,8 @@ def restore(strategy: Any, state: State) -> None:
     for name, (kind, content) in state.items():
         if kind == "strategy":
             restore(getattr(strategy, name), content)
+        elif kind == "generator":
+            getattr(strategy, name).bit_generator.state = content
         else:
             setattr(strategy, name, _restored(kind, content))
 
@@ -55,12 +61,8 @@ def _saved(value: Any) -> tuple[str, Any]:
         return type(value).__name__, [_saved(entry) for entry in value]
     if type(value) is dict:
         return "dict", {key: _saved(entry) for key, entry in value.items()}
-    if isinstance(value, np.random.Generator):
-        return "generator", (type(value.bit_generator).__name__, value.bit_generator.state)
     if hasattr(value, "tensors") and hasattr(value, "tensor_type"):  # Parameters
         return "parameters", (value.tensor_type, [np.frombuffer(tensor, np.uint8) for tensor in value.tensors])
-    if is_strategy(value):
-        return "strategy", saved(value)
     raise NotSaved(f"a {type(value).__name__}")
 
 
@@ -70,11 +72,6 @@ def _restored(kind: str, content: Any) -> Any:
         return entries if kind == "list" else tuple(entries)
     if kind == "dict":
         return {key: _restored(*entry) for key, entry in content.items()}
-    if kind == "generator":
-        name, state = content
-        bits = getattr(np.random, name)()
-        bits.state = state
-        return np.random.Generator(bits)
     if kind == "parameters":
         from flwr.common import Parameters
 

@@ -56,15 +56,14 @@ class Strategy(FedAvg):
         self._model: Model | None = None  # ω_k; None if nothing is learnt
         self._steps, self._observed_ns = 0, -1  # aggregations so far; time of the last observation
         self._chosen: dict[int, dict[str, Any]] = {}  # CVs that the strategy chose, with what it sends them
-        self._saved: State | None = None  # of a checkpoint, until the strategy is made from the first model
+        self._is_resumed = False
         self._strategy = self._made()  # wrong arguments are reported now
 
     def begin(self, model: Model) -> None:
-        """Make the strategy with the first model, as some compute with it; a resumed one gets its attributes back."""
+        """Make the strategy with the first model, as some compute with it; a resumed one has computed already."""
         self._model = model
-        self._strategy = self._made()
-        if self._saved:
-            attributes.restore(self._strategy, self._saved)
+        if not self._is_resumed:
+            self._strategy = self._made()
 
     def plan(self, observation: Observation) -> Plan:
         """Ask the strategy who trains, in equal shares of the budget; without `flower.select` all CVs train."""
@@ -115,8 +114,9 @@ class Strategy(FedAvg):
         return {"steps": self._steps, "strategy": attributes.saved(self._strategy)}
 
     def restore(self, state: State) -> None:
-        """Continue from a checkpoint; the strategy gets its attributes when it is made from the model (`begin`)."""
-        self._steps, self._saved = state["steps"], state["strategy"]
+        """Continue from a checkpoint."""
+        self._steps, self._is_resumed = state["steps"], True
+        attributes.restore(self._strategy, state["strategy"])
 
     def _configure(self, observation: Observation) -> None:
         """Call `configure_fit` with the CVs that can do an iteration, and note which ones it chooses.
