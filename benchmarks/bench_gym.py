@@ -21,9 +21,9 @@ import vefl_sim
 
 ROUNDS, SLOTS = (3, 300) if SMALL else (30, 5000)
 BARS = {
-    "gym: Round-v0, share of the bare run": 0.7,
+    "gym: Round-v0, × bare run": 0.7,
     "gym: Slot-v0, steps per s": 5000.0,
-    "gym: two processes, × one": 1.6,
+    "gym: two processes, × one process": 1.6,
 }
 
 
@@ -66,7 +66,7 @@ def rounds() -> Turn:
         alone, stepped = timed(bare)[0], timed(episode)[0]
         return {
             "gym: Round-v0, rounds per s": ROUNDS / stepped,
-            "gym: Round-v0, share of the bare run": alone / stepped,
+            "gym: Round-v0, × bare run": alone / stepped,
         }
 
     return turn
@@ -124,7 +124,7 @@ def processes() -> Turn:
         seconds, _ = timed(lambda: [envs.step(actions) for _ in range(ROUNDS)], time.perf_counter)
         return ROUNDS * count / seconds
 
-    return lambda: {"gym: two processes, × one": steps_per_s(2) / steps_per_s(1)}
+    return lambda: {"gym: two processes, × one process": steps_per_s(2) / steps_per_s(1)}
 
 
 if __name__ == "__main__":
