@@ -133,6 +133,7 @@ class Strategy(FedAvg):
         """The strategy, with the model as its initial parameters if it takes them."""
         name, arguments = self._table.strategy, dict(self._table.arguments or {})
         factory = load_part("flower.strategy", str(name))
+        known = ", ".join(inspect.signature(factory).parameters)
         try:
             if _takes(factory, "initial_parameters"):
                 arguments.setdefault("initial_parameters", parameters_of(self._model))
@@ -140,7 +141,8 @@ class Strategy(FedAvg):
                 strategy = factory(**arguments)
         except Exception as error:
             why = f"{type(error).__name__}: {first_line(error)}"
-            raise ExperimentError(f'flower.arguments do not fit flower.strategy = "{name}": {why}.') from error
+            sentence = f'flower.arguments do not fit flower.strategy = "{name}": {why}; its arguments are {known}.'
+            raise ExperimentError(sentence) from error
         if not attributes.is_strategy(strategy):
             raise ExperimentError(
                 f'flower.strategy = "{name}" is not a strategy, because it lacks configure_fit or aggregate_fit: name '
