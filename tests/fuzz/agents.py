@@ -4,10 +4,13 @@ No exception but refused input, observations inside of their spaces, finite rewa
 """
 
 import math
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import tomli_w
 
 from tests.fuzz.command import Broken
 from tests.fuzz.experiments import Extreme
@@ -25,8 +28,12 @@ class Agents(Extreme):
     goal = 200
 
     def make(self, random: Random, folder: Path) -> None:
-        """Write an experiment without a training that takes long, and the seed of the episodes."""
+        """Write an experiment, without keys that only make traffic slow, and the seed of the episodes."""
         super().make(random, folder)
+        tables = tomllib.loads((folder / "extreme.toml").read_text())
+        tables.get("mobility", {}).pop("step_s", None)
+        tables["roads"]["blocks"] = 3
+        (folder / "extreme.toml").write_text(tomli_w.dumps(tables))
         (folder / "seed").write_text(str(random.randrange(2**31)))
 
     def check(self, folder: Path) -> int:
