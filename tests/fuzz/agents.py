@@ -37,8 +37,11 @@ class Agents(Extreme):
         (folder / "seed").write_text(str(random.randrange(2**31)))
 
     def check(self, folder: Path) -> int:
-        """Play; returns the number of episodes."""
-        experiment, seed = load(folder / "extreme.toml"), int((folder / "seed").read_text())
+        """Play; returns the number of episodes, which is 0 if the experiment is refused."""
+        try:
+            experiment, seed = load(folder / "extreme.toml"), int((folder / "seed").read_text())
+        except BadInput:
+            return 0
         rounds = [lambda kind=kind: RoundEnv(experiment, action=kind) for kind in ("count", "select", "plan")]
         slots = [lambda kind=kind: SlotEnv(experiment, action=kind) for kind in ("owners", "levels")]
         return sum(_episode(made, seed) for made in (*rounds, *slots))
