@@ -1,13 +1,15 @@
 """Members of a user's scheme that see updates: what they do, and that they are checked."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.resumable import Kill, Killer, Silent, contents
 from tests.schemes.plain_world import PlainWorld, experiment, models_of
 from vefl_sim import Aggregated, Experiment, Local, simulate, trees
-from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim.core.errors import ExperimentError, RunFailed, RunInterrupted, VeflWarning
 from vefl_sim.protocol.server.orders import checked_local
 from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.simulation.scenario import make_scheme
@@ -77,6 +79,40 @@ def test_a_wrong_model_fails_the_run(kind: str, sentence: str, tmp_path: Path) -
 def test_a_wrong_term_fails_the_run(returned: object, sentence: str) -> None:
     with pytest.raises(RunFailed, match=sentence):
         checked_local(returned, {"params": {"w": np.zeros(3)}})
+
+
+class Unsaved(FedAvg):
+    """Averages with the model that it began with, and remembers the rest in vain."""
+
+    resumable = False
+
+    def begin(self, model):  # type: ignore[no-untyped-def]
+        self.first = model
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return trees.mean([self.first, *(update.model for update in updates)])
+
+
+def test_what_cannot_be_saved_starts_again_from_round_1(tmp_path: Path) -> None:
+    undisturbed = simulate(of_kind("Unsaved"), out=tmp_path / "undisturbed")
+    with pytest.raises(Kill):
+        simulate(of_kind("Unsaved"), out=tmp_path / "killed", watcher=Killer(3))
+    with pytest.warns(VeflWarning, match="starts again from round 1"):
+        again = simulate(of_kind("Unsaved"), out=tmp_path / "killed")
+    assert contents(again) == contents(undisturbed)
+
+
+class Stopped(Silent):
+    """Asks for an orderly stop at the end of round 2."""
+
+    def round(self, report) -> None:  # type: ignore[no-untyped-def]
+        if report.round == 2:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_stop_says_that_nothing_could_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(RunInterrupted, match="what its scheme remembers cannot be saved, so start again with: python"):
+        simulate(of_kind("Unsaved"), out=tmp_path, watcher=Stopped())
 
 
 class OtherArguments(FedAvg):

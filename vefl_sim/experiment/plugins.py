@@ -207,7 +207,11 @@ def part_digests(experiment: Experiment) -> dict[str, str]:
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
     """The (TOML key, `module:name`) of every user-defined part in use."""
-    others = {"model.factory": experiment.model.factory, "agent.policy": experiment.agent.policy}
+    others = {
+        "model.factory": experiment.model.factory,
+        "agent.policy": experiment.agent.policy,
+        "flower.strategy": experiment.flower.strategy,
+    }
     named = (*kinds_of(experiment), *((key, name) for key, name in others.items() if name))
     return [(key, name) for key, name in named if is_part(name)]
 

@@ -12,7 +12,8 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
-_AGENT_KEYS = ("agent.policy", "agent.action", "agent.max_cvs", "agent.levels", "agent.features")
+_TABLES_OF_SCHEMES = {"agent": "vefl_sim.gym:PolicyScheme", "flower": "vefl_sim.flower:Strategy"}
+"""Tables that only one scheme uses, which says so itself (`uses_table`)."""
 
 
 def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
@@ -90,11 +91,14 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
-    if not (is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "plans_by_agent", False)):
-        yield f'scheme.kind = "{e.scheme.kind}", only with "vefl_sim.gym:PolicyScheme"', _AGENT_KEYS
-    elif e.agent.action == "plan":
+    used = is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "uses_table", None)
+    for table, kind in _TABLES_OF_SCHEMES.items():
+        if table != used:
+            keys = [f"{table}.{key}" for key in type(getattr(e, table)).model_fields]
+            yield f'scheme.kind = "{e.scheme.kind}", only with "{kind}"', keys
+    if used == "agent" and e.agent.action == "plan":
         yield 'agent.action = "plan"', ("vefl.method", "vefl.min_local_iterations")
-    else:
+    elif used == "agent":
         yield f'agent.action = "{e.agent.action}", only with "plan"', ("agent.levels",)
     if e.radio.fading != "rician":
         yield f'radio.fading = "{e.radio.fading}", only with "rician"', ("radio.rician_k_db",)

@@ -74,8 +74,9 @@ class Identity:
     def versions(self) -> dict[str, Any]:
         """Versions and digests of everything that a run depends on, as written to versions.json."""
         traffic = declaration("mobility.kind", self.experiment.mobility.kind, "packages", ())
+        flower = ("flwr",) if self.experiment.flower.strategy else ()
         packages = {}
-        for name in (*_VERSIONED, *traffic):
+        for name in (*_VERSIONED, *traffic, *flower):
             with suppress(metadata.PackageNotFoundError):  # resuming a run does not need the traffic simulator
                 packages[name] = version(name)
         return {
