@@ -71,9 +71,9 @@ class Strategy(FedAvg):
         if not self._table.select:
             return super().plan(observation)
         rows = np.flatnonzero(np.isin(observation.cv, [*self._chosen]))
-        if not self._constrained:
+        if not self._experiment.scheme.constrained:
             return unconstrained_plan(observation, rows)
-        observation = observation.at_most(self._budget)
+        observation = observation.at_most(self._experiment.vefl.budget)
         plan = equal_share(observation, rows, shares=len(rows))
         ineligible = ineligible_cvs(observation, observation.problem()) | plan.ineligible
         return replace(plan, ineligible=ineligible, limited=False)
@@ -123,7 +123,7 @@ class Strategy(FedAvg):
 
         Unless it selects, it is given all CVs, whatever number it asks for.
         """
-        able = observation.problem().most > 0 if self._constrained else np.ones(len(observation.cv), np.bool_)
+        able = observation.problem().most > 0 if self._experiment.scheme.constrained else np.ones(len(observation.cv), np.bool_)
         manager = ClientManager(observation.cv[able].tolist(), samples_all=not self._table.select)
         self._observed_ns, self._round = observation.snapshot.time_ns, observation.snapshot.round
         chosen = self._ask("configure_fit", self._steps + 1, parameters_of(self._model), manager)
