@@ -123,8 +123,10 @@ class Strategy(FedAvg):
 
         Unless it selects, it is given all CVs, whatever number it asks for.
         """
-        able = observation.problem().most > 0 if self._experiment.scheme.constrained else np.ones(len(observation.cv), np.bool_)
-        manager = ClientManager(observation.cv[able].tolist(), samples_all=not self._table.select)
+        cvs = observation.cv
+        if self._experiment.scheme.constrained:
+            cvs = cvs[observation.problem().most > 0]
+        manager = ClientManager(cvs.tolist(), samples_all=not self._table.select)
         self._observed_ns, self._round = observation.snapshot.time_ns, observation.snapshot.round
         chosen = self._ask("configure_fit", self._steps + 1, parameters_of(self._model), manager)
         self._chosen = {client.cv: dict(sent.config) for client, sent in chosen if isinstance(client, Client)}
