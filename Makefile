@@ -5,7 +5,7 @@ KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=  # or each process would compile the te
 ABOUT_DOCS = tests/docs tests/test_small_scripts.py tests/test_benchmarks.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run paper paper-quick paper-figures test slow docs-test fuzz check format docs bench clean
+.PHONY: help install run paper paper-quick paper-figures test slow docs-test flower-test fuzz check format docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -34,6 +34,9 @@ slow: .venv/.dev  ## run the tests that take longer, and those of properties wit
 docs-test: .venv/.dev  ## do what the pages tell a reader to do, and run every script that they name
 	@$(KEEP_COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal $(ABOUT_DOCS)
 
+flower-test: .venv-flower/.installed  ## test the schemes that are strategies of Flower, in an environment that has it
+	@timeout 600 .venv-flower/bin/python -m pytest tests/flower
+
 MINUTES ?= 10
 fuzz: .venv/.dev  ## attack the program with damaged and absurd input (`make fuzz MINUTES=60`)
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
@@ -54,8 +57,8 @@ docs: .venv/.docs  ## build the documentation site into docs/_build/html, and ch
 bench: .venv/.dev  ## measure how fast things are (`make bench BENCH=--check`; see `make bench BENCH=--help`)
 	@$(BIN)/python benchmarks $(BENCH)
 
-clean:  ## remove .venv and caches; runs/ stays
-	rm -rf .venv docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean:  ## remove .venv, .venv-flower and caches; runs/ stays
+	rm -rf .venv .venv-flower docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("vefl_sim needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
@@ -75,4 +78,10 @@ clean:  ## remove .venv and caches; runs/ stays
 
 .venv/.docs: .venv/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+.venv-flower/.installed: pyproject.toml  # without constraints.txt: Flower needs earlier versions of rich and typer
+	$(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/python -m pip install --quiet --editable '.[flower]' pytest hypothesis
+	.venv-flower/bin/python -m pip check
 	@touch $@

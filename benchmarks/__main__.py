@@ -6,9 +6,9 @@
     python benchmarks --check                      # exit code 1 if a figure is over 1.3 times worse than the baseline
 
 All cases run on one thread, in turns: each turn measures every case once. Figures are medians over the turns; times are
-CPU times, except for checkpoints. A ratio is the cost now over the cost of the baseline, so above 1 is worse; for times
-it is divided by that of a fixed calculation, which shows how much slower the machine itself is at the moment. Each run
-adds one line to benchmarks/history.jsonl.
+CPU times, except for checkpoints and vectors of environments. A ratio is the cost now over the cost of the baseline, so
+above 1 is worse; for times it is divided by that of a fixed calculation, which shows how much slower the machine itself
+is at the moment. Each run adds one line to benchmarks/history.jsonl.
 """
 
 from harness import Case, Figures, measured, number
@@ -27,6 +27,9 @@ CASES = [
     Case("slots", "bench_rat:slots", "the MAC by the number of CVs that send, Z = 10"),
     Case("cells", "bench_rat:cells", "a slot with many pRBs and CVs: time and certified gap"),
     Case("planners", "bench_vefl:planners", "the VEFL sub-problem, V = 35"),
+    Case("rounds", "bench_gym:rounds", "Round-v0 of Gymnasium beside the bare run, 35 CVs in coverage"),
+    Case("steps", "bench_gym:slots", "Slot-v0 of Gymnasium, ten CVs and ten pRBs"),
+    Case("vector", "bench_gym:processes", "two processes of Round-v0 beside one, in wall time"),
     Case("learning", "bench_run:learning", "local training and evaluation"),
     Case("mobility", "bench_mobility:mobility", "1000 and 5000 vehicles on the streets, about 300 in coverage"),
 ]

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 ALLOWED = 1.3
 """A figure that is worse than its baseline by more than this factor is a regression."""
-MORE_IS_BETTER = ("× real time", "per s")
+MORE_IS_BETTER = ("× real time", "per s", "× bare run", "× one process")
 """Units of which more is better; of all others less is."""
-NO_TIMES = ("%", "MiB")
+NO_TIMES = ("%", "MiB", "× bare run", "× one process")
 """Units that do not depend on how busy the machine is."""
 
 

@@ -88,7 +88,7 @@ PLANTED = [
         "tests/optimize/rat/test_rat.py",
     ),
     PlantedError(
-        "p_v not renormalised over the ordered CVs", "schemes/fdpc.py",
+        "p_v not renormalised over the ordered CVs", "schemes/pdpc.py",
         '(rule.weights_over or "ordered", imp', '(rule.weights_over or "coverage", imp', "tests/schemes tests/protocol",
     ),
     PlantedError(
@@ -130,7 +130,7 @@ PLANTED = [
     PlantedError(
         "stale version, staleness", "protocol/server/pace.py",
         "_received(updates, server.model.version)", "_received(updates, server.model.version + 1)",
-        "tests/schemes/test_without_rounds.py tests/protocol",
+        "tests/schemes/test_baselines.py",
     ),
     PlantedError(
         "stale version, training from the newest model", "protocol/server/model.py",

@@ -44,6 +44,8 @@ A value `"module:name"` is a part of your own: a class or function in a module t
 
 CHOICES = tomllib.loads(Path(__file__).with_name("choices.toml").read_text())
 
+_TYPES = {"number": "number", "integer": "integer", "boolean": "true or false", "string": "text", "object": "table"}
+
 
 def shown(value: Any) -> str:
     """A default as it is written in TOML."""
@@ -72,9 +74,7 @@ def allowed(schema: dict[str, Any]) -> str:
         return f"range of {allowed(schema['prefixItems'][0])}"
     if ":" in schema.get("pattern", ""):
         return '`"module:name"`'
-    return {"number": "number", "integer": "integer", "boolean": "true or false", "string": "text"}.get(
-        schema.get("type", ""), ""
-    ) + limits(schema)
+    return _TYPES.get(schema.get("type", ""), "") + limits(schema)
 
 
 def limits(schema: dict[str, Any]) -> str:

@@ -1,7 +1,5 @@
 """Watchers of runs for tests: some note what they are told, some raise."""
 
-import signal
-
 from vefl_sim import Experiment, Run
 
 
@@ -76,20 +74,6 @@ def raising_in(stage: str):
 
 STAGES = ("preparing", "working", "resuming", "started", "round", "stopping", "ended")
 globals().update({f"raising_in_{stage}": raising_in(stage) for stage in STAGES})
-
-
-class RaisesTwice:
-    """A watcher that raises in the handler of a signal, and then in the call in which the signal came."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        pass
-
-    def round(self, report) -> None:
-        signal.raise_signal(signal.SIGINT)
-        raise RuntimeError("round")
-
-    def stopping(self) -> None:
-        raise RuntimeError("stopping")
 
 
 def unable(experiment: Experiment) -> None:

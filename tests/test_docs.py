@@ -16,7 +16,7 @@ from tests.command_line import ROOT, call
 from tests.small_runs import VARIANTS, small_run
 from vefl_sim.analysis.figures.layout import require_drawable
 from vefl_sim.analysis.figures.request import FigureKind
-from vefl_sim.experiment.experiment import TABLES, Change, Experiment
+from vefl_sim.experiment.experiment import TABLES, Change
 from vefl_sim.protocol.messages import OrderOutcome, RoundReport
 from vefl_sim.protocol.trace import KINDS
 from vefl_sim.records.schemas import SCHEMAS

@@ -102,19 +102,6 @@ class TestCommand:
         assert done.stdout.splitlines()[2:] == call("evaluate", run.path).stdout.splitlines()[2:]
         assert "# the run was made with another version of vefl_sim: the figures may differ" in done.stderr
 
-    def test_a_network_of_the_user_is_searched_in_parts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "mine").mkdir()
-        (tmp_path / "mine" / "network_of_mine.py").write_text("from vefl_models.logistic import logistic as network\n")
-        with monkeypatch.context() as search:
-            search.syspath_prepend(tmp_path / "mine")
-            own = simulate(with_settings(SHORT, "model.factory=network_of_mine:network"), out=tmp_path / "runs")
-        monkeypatch.delitem(__import__("sys").modules, "network_of_mine")
-        missing = call("evaluate", own.path)
-        assert missing.returncode == 2
-        assert "there is no module 'network_of_mine'; is its folder on PYTHONPATH" in missing.stderr
-        found = call("evaluate", own.path, "--parts", tmp_path / "mine")
-        assert f"({round(100 * own.summary['last_accuracy'])} of 100 samples)" in found.stdout
-
 
 def write_pictures(folder: Path, names: list[str]) -> Path:
     for split in ("train", "test"):
@@ -138,13 +125,9 @@ class TestOtherData:
         assert {name for name, samples in by_name.items() if samples} == set(names)
         assert score.size == 3
 
-    def test_classes_without_names_are_taken_by_number(self, run: Run) -> None:
-        [score] = evaluate(run, run.model(), f"{__name__}:stripes")
-        assert score.samples.endswith("16 test samples; its classes have other names, and are taken by number")
-
     def test_other_classes(self, run: Run, tmp_path: Path) -> None:
         folder = write_pictures(tmp_path / "mine", ["cat", "dog"])
-        with pytest.raises(BadInput, match="mine has 2 classes, and the model has 16"):
+        with pytest.raises(BadInput, match="mine has 2 classes, and the model takes 16"):
             evaluate(run, run.model(), str(folder))
 
     @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from pathlib import Path
 from shutil import copytree
 
-import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -72,18 +71,6 @@ def test_without_positions_the_map_is_left_out(run: Run, tmp_path: Path) -> None
     assert list(panels(copy)) == ["Delivered share of the orders", "Paid to the vehicles"]
 
 
-def test_streets_without_a_grid_are_where_vehicles_drove(run: Run, tmp_path: Path) -> None:
-    copy = Run(copytree(run.path, tmp_path / "copy"))
-    text = (copy.path / "resolved.toml").read_text()
-    (copy.path / "resolved.toml").write_text(
-        text.replace('kind = "idm"', 'kind = "playback"').replace('file = ""', 'file = "x"')
-    )
-    lines = next(iter(panels(copy).values())).lines
-    own = copy.table("mobility").groupby("vehicle")[["x_m", "y_m"]]
-    assert len(lines) == len(own) + 1  # and the gNB
-    assert np.array_equal(lines[0].get_xydata(), next(iter(own))[1])
-
-
 def test_bad_input_is_one_sentence(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main_exits(["figure", str(run.path), "--set", "figure.kind=cost"], 2)
     assert "--set, --seeds and --results have no effect on the overview of a run" in capsys.readouterr().err
@@ -93,7 +80,7 @@ def test_bad_input_is_one_sentence(run: Run, tmp_path: Path, capsys: pytest.Capt
     assert "is not a run directory" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     main_exits(["figure", str(run.path), "--to", str(tmp_path / "file")], 2)
-    assert "choose another --to" in capsys.readouterr().err
+    assert "choose another folder" in capsys.readouterr().err
 
 
 def test_a_run_that_has_just_begun_or_is_damaged(run: Run, tmp_path: Path) -> None:

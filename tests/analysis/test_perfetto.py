@@ -180,8 +180,6 @@ def test_every_scheme(settings: list[str], tmp_path: Path) -> None:
     power = timeline.counters["transmit power, mean over each upload"]
     assert integral(power) == pytest.approx(run.vehicles["transmit_j"].sum(), rel=1e-9)
     assert "pRBs used" not in timeline.parents
-    queue = [value for _, value in timeline.counters["queue, whole updates until their outcome"]]
-    assert min(queue) == queue[-1] == 0
 
 
 def test_the_golden_run(golden: Run) -> None:
@@ -189,7 +187,7 @@ def test_the_golden_run(golden: Run) -> None:
     check(golden, timeline)
     top = golden.path.name
     assert timeline.parents.items() >= {top: "", "server": top, "gNB": top, "CVs": top, "CV 2": "CVs"}.items()
-    assert timeline.parents.keys() >= {"CVs in coverage", "queue", "transmit power", "pRBs used"}
+    assert timeline.parents.keys() >= {"CVs in coverage", "transmit power", "pRBs used"}
     [departure] = [one for one in lost(timeline) if one.begin_ns < 1e9]
     assert (departure.track, departure.name) == ("CV 3", "lost: coverage_left")
     assert [one.inside for one in timeline.named("aggregation")] == [None, None]  # at the end of their rounds
@@ -217,53 +215,18 @@ def test_counters_follow_every_slot(tmp_path: Path) -> None:
     run = simulate(with_settings(LEAVES, "trace.slots=full"), out=tmp_path)
     timeline = decoded(write_timeline(run))
     check(run, timeline)
-    slots = run.table("slots")
-    assert integral(timeline.counters["transmit power"]) == pytest.approx(run.vehicles["transmit_j"].sum(), rel=1e-9)
-    in_slots = slots.groupby("slot")[["prbs", "power_w"]].sum()
+    in_slots = run.table("slots").groupby("slot")[["prbs", "power_w"]].sum()
     starts_ns = in_slots.index.to_numpy() * run.experiment.slots.slot_ns
     assert values_at(timeline.counters["pRBs used"], starts_ns) == in_slots["prbs"].tolist()
     assert values_at(timeline.counters["transmit power"], starts_ns) == pytest.approx(in_slots["power_w"].tolist())
-    assert {value for _, value in timeline.counters["pRBs used"]} == {0.0, *in_slots["prbs"]}
-    queue = timeline.counters["queue"]
-    assert min(value for _, value in queue) == queue[-1][1] == 0
-    assert values_at(queue, starts_ns) == pytest.approx(backlogs(run, starts_ns), rel=1e-9, abs=1e-3)
 
 
-def test_counters_follow_bins_of_50_ms(tmp_path: Path) -> None:
-    experiment = with_settings(SHORT, "scheme.kind=fdpc")
-    by_slot, by_bin = (
-        simulate(with_settings(experiment, f"trace.slots={w}"), out=tmp_path) for w in ("full", "uploads")
-    )
-    exact, timeline = (decoded(write_timeline(run)).counters for run in (by_slot, by_bin))
-    check(by_bin, decoded(write_timeline(by_bin)))
-    ends_ns = np.arange(1, 4 * 20 + 1) * 50_000_000
-    queue = values_at(timeline["queue, every 50 ms"], ends_ns)
-    assert queue == pytest.approx(values_at(exact["queue"], ends_ns), abs=1e-3)
-    assert max(queue) > 0
-    for name in ("transmit power", "pRBs used"):
-        means = [integral(within(exact[name], end_ns - 50_000_000, end_ns)) / 0.05 for end_ns in ends_ns]
-        assert values_at(timeline[f"{name}, mean over 50 ms"], ends_ns - 1) == pytest.approx(means)
-        assert max(means) > 0
-
-
-def within(counter: list[tuple[int, float]], first_ns: int, last_ns: int) -> list[tuple[int, float]]:
-    """A part of a counter, with its values at both ends."""
-    ends = [(time_ns, values_at(counter, [time_ns])[0]) for time_ns in (first_ns, last_ns)]
-    return sorted({*ends, *(point for point in counter if first_ns < point[0] < last_ns)})
-
-
-def backlogs(run: Run, times_ns: Any) -> list[float]:
-    """Bits in the queue at the starts of slots: of each update, what is left when it is served next or lost."""
-    slots, total = run.table("slots"), np.zeros(len(times_ns))
-    starts_ns = slots["slot"] * run.experiment.slots.slot_ns
-    outcomes = run.events[run.events["kind"].isin(OUTCOMES)]
-    for offer in run.events[run.events["kind"] == "upload_offered"].itertuples():
-        end = outcomes[(outcomes["cv"] == offer.cv) & (outcomes["time_ns"] >= offer.time_ns)].iloc[0]
-        mine = (slots["cv"] == offer.cv) & (starts_ns >= offer.time_ns) & (starts_ns < end["time_ns"])
-        left = np.array([*slots["bits_left"][mine], end["bits_left"]])
-        queued = (offer.time_ns <= times_ns) & (times_ns < end["time_ns"])
-        total[queued] += left[np.searchsorted(starts_ns[mine], times_ns[queued])]
-    return total.tolist()
+def test_power_is_the_energy_of_uploads_in_bins_of_50_ms(tmp_path: Path) -> None:
+    run = simulate(with_settings(SHORT, "scheme.kind=fdpc", "trace.slots=uploads"), out=tmp_path)
+    timeline = decoded(write_timeline(run))
+    power = timeline.counters["transmit power, mean over 50 ms"]
+    assert integral(power) == pytest.approx(run.vehicles["transmit_j"].sum(), rel=1e-9)
+    assert max(value for _, value in timeline.counters["pRBs used, mean over 50 ms"]) > 0
 
 
 def test_rounds_are_cut_out(tmp_path: Path) -> None:
@@ -306,7 +269,7 @@ def test_the_command(golden: Run, tmp_path: Path) -> None:
     [
         (["--perfetto", "{run}/tables/events.parquet"], "must end with .perfetto-trace or .pftrace"),
         (["--perfetto", "missing/x.pftrace"], "missing/x.pftrace cannot be written (No such file or directory)"),
-        (["--perfetto", "--round", "7"], "There is no such round"),
+        (["--perfetto", "--round", "7"], "--round 7: no event of this run has such a round"),
         (["--perfetto", "--cv", "1"], "use only --round with it"),
         (["x.pftrace"], "a file is written only with --perfetto"),
         (["--why"], "add --cv and one --round to choose it (lost, for example: --cv "),

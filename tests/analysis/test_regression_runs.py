@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.analysis.figures.invented_runs import pretend, run, sweep
 from tests.analysis.report.pages import data_of
@@ -13,17 +12,13 @@ from tests.command_line import call
 from vefl_sim import Run, from_tables, load_sweep, simulate
 from vefl_sim.analysis.comparison import comparison_lines
 from vefl_sim.analysis.figures.drawing import draw_figure, drawing_lines
-from vefl_sim.analysis.overview import _draw
 from vefl_sim.analysis.report.page import report
 from vefl_sim.analysis.runs import run_lines
 from vefl_sim.analysis.summary import summary_lines
 from vefl_sim.analysis.sweep_report.page import sweep_report
 from vefl_sim.analysis.sweep_report.source import SweepSource
 from vefl_sim.core.errors import BadInput
-from vefl_sim.records.watchers import metrics_of
 from vefl_sim.sweep.comparison import compare
-from vefl_sim.sweep.results.keys import keys_of
-from vefl_sim.sweep.results.probes import probe_experiment, probe_keys
 
 POSITIONS = """
 [run]
@@ -99,25 +94,6 @@ def test_a_list_of_runs_with_different_metrics(tmp_path: Path, ahead: Run) -> No
     assert "compare with" not in "".join(summary_lines(signs))  # these data have no rule
 
 
-def test_the_overview(ahead: Run) -> None:
-    figure = Figure()
-    _draw(figure, ahead, None)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert "Test rmse" in titles
-    assert "Test accuracy" not in titles
-
-
-def test_the_notebook_the_list_of_runs_and_the_trackers(folder: Path, ahead: Run) -> None:
-    assert f"<td>{rmse_of(ahead)}</td>" in ahead._repr_html_()
-    [heading, line] = run_lines(folder / "runs")
-    assert heading.split()[5:7] == ["rmse", "age"]
-    assert rmse_of(ahead) in line.split()
-    row = ahead.rounds.astype(object).where(ahead.rounds.notna(), None).to_dict("records")[-1]
-    metrics = metrics_of(ahead.experiment, row)
-    assert metrics["rmse"] ** 2 == pytest.approx(metrics["loss"])
-    assert "accuracy" not in metrics
-
-
 def test_the_report_page(ahead: Run) -> None:
     page = report(ahead)
     reached = f"{ahead.summary['last_loss'] ** 0.5:#.3g}"
@@ -153,26 +129,6 @@ def test_a_comparison_and_its_page(folder: Path) -> None:
     assert "accuracy" not in page
 
 
-@pytest.mark.slow
-def test_metrics_that_differ_are_not_compared(folder: Path) -> None:
-    text = POSITIONS.replace("40.0", "20.0") + '[[compare]]\nlabel = "mse"\n[[compare]]\nlabel = "own"\n'
-    text += 'learning = { loss = "tests.analysis.test_regression_runs:absolute" }\n'
-    (folder / "two.toml").write_text(text)
-    compared = compare(load_sweep(folder / "two.toml", ["data.min_samples=1"]), folder / "two", workers=1)
-    lines = [*comparison_lines(compared)]
-    assert lines[-1].startswith(
-        "note: the variants are not compared by their models, which have different metrics (rmse, ab"
-    )
-    assert compared.metric is None
-    compared.write()
-    assert "by round" not in sweep_report(SweepSource(compared.path / "seeds.csv"), compared.path)
-
-
-def absolute(outputs: Any, targets: Any) -> Any:
-    """A loss of the user."""
-    return abs(outputs - targets).mean(axis=1)
-
-
 # Figures, of runs with invented tables
 
 
@@ -188,29 +144,14 @@ def test_figures_of_the_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "final loss (mse): mean ± s.d. over seeds" in drawing_lines(loss, tmp_path)
 
 
-def test_in_a_table_the_smallest_error_is_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = (("pdpc", 4.0), ("fdpc", 1.0))
-    runs = {(kind, seed): run(losses=[loss], loss="mse") for kind, loss in kinds for seed in (1, 2)}
-    pretend(monkeypatch, runs)
-    text = '[sweep]\nseeds = [1, 2]\nscheme.kind = ["pdpc", "fdpc"]\n[figure]\nkind = "table"\n'
-    assert "**1.0000**" in draw_figure(sweep(tmp_path, text), tmp_path).text
-
-
 def test_an_accuracy_and_an_error_are_not_drawn_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, {(1,): run([0.5]), (2,): run(losses=[4.0], loss="mse")})
-    with pytest.raises(
-        BadInput, match=r"different metrics \(accuracy, rmse; learning.loss\), which figure.kind = \"acc"
-    ):
+    with pytest.raises(BadInput, match=r"different metrics \(accuracy, rmse; learning.loss\)"):
         draw_figure(sweep(tmp_path, "[sweep]\nseeds = [1, 2]\n"), tmp_path)
 
 
 def test_failure_rates_need_an_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     pretend(monkeypatch, {(1,): run(losses=[4.0], loss="mse")})
-    with pytest.raises(BadInput, match="have no accuracy, because they predict numbers, and are judged by their rmse"):
+    with pytest.raises(BadInput, match="have no accuracy: they predict numbers, and are judged by their rmse"):
         draw_figure(sweep(tmp_path, '[sweep]\nseeds = [1]\n[figure]\nkind = "failure-rate"\n'), tmp_path)
-
-
-def test_probes_of_stored_results_learn_signs(ahead: Run) -> None:
-    probe = probe_experiment(probe_keys(keys_of(ahead.experiment)))
-    assert (probe.data.kind, probe.data.partition, probe.learning.loss) == ("signs", "dirichlet", "cross-entropy")

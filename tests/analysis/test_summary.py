@@ -47,14 +47,6 @@ def test_lost_grants_are_given_with_their_total(tmp_path: Path) -> None:
     assert not any(line.startswith("grants") for line in summary_lines(run))
 
 
-def test_old_knowledge_that_leaves_nobody_to_order_asks_for_a_margin(tmp_path) -> None:
-    """With fifty pRBs hardly any grant arrives."""
-    settings = ("radio.csi_delay_slots=4", "radio.fading=rayleigh", "radio.prbs=50", "vefl.round_s=0.02")
-    experiment = with_settings(GOLDEN, *settings, "rat.method=auto")
-    [warning] = [line for line in summary_lines(simulate(experiment, out=tmp_path)) if line.startswith("warning")]
-    assert "plans count only on grants that arrive (radio.csi_delay_slots), so try radio.csi_margin_db = 3" in warning
-
-
 @pytest.mark.parametrize(
     ("joules", "text"),
     [

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer, Silent, only
-from vefl_sim import Run, RunFailed, resume, simulate, why, with_settings
+from vefl_sim import Run, RunFailed, simulate, why, with_settings
 from vefl_sim.analysis.verify import verification
 from vefl_sim.analysis.verify.verification import Evidence, blaming_damage, verify
 from vefl_sim.core.errors import RunNotFound
@@ -113,12 +113,6 @@ def test_a_table_without_a_column_or_of_other_types_is_refused_in_one_sentence(c
         assert {"content", "rounds", "C1–C6"} <= faults(copy).keys()
 
 
-def test_values_that_no_run_has_written_are_faults(copy: Run) -> None:
-    """Nothing that a table or the summary holds stops the verification."""
-    change(copy, "vehicles", lambda rows: rows.__setitem__("cv", -1))
-    assert "the files do not allow this check" in faults(copy)["summary"]
-
-
 def test_an_error_about_a_damaged_run_is_one_sentence_and_about_another_is_ours(copy: Run) -> None:
     with pytest.raises(ZeroDivisionError), blaming_damage(copy):
         _ = 1 / 0
@@ -196,13 +190,3 @@ def test_all_files_of_a_running_run_are_taken_from_one_checkpoint(tmp_path: Path
     watcher = Verifying()
     simulate(with_settings(NETWORK, "run.rounds=7"), out=tmp_path, watcher=watcher)
     assert watcher.faults == {}
-
-
-def test_a_run_that_finishes_meanwhile_is_verified_as_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Kill):
-        simulate(NETWORK, out=tmp_path, watcher=Killer(3))
-    look, run = verification._configuration, only(tmp_path)
-    monkeypatch.setattr(verification, "_configuration", lambda found: look(resume(found)))
-    findings = [*verify(run)]
-    assert all(finding.passed for finding in findings)
-    assert "so far" not in [finding.what for finding in findings]

@@ -113,7 +113,7 @@ def test_show_counts_and_draws(toml: Path) -> None:
     [
         ("no/such.png", "cannot be written: there is no folder"),
         ("mnist", "is a folder: name a file in it, for example {}/data.png."),
-        ("split.doc", "cannot be written: the name of a picture must end with .png, .pdf, .svg."),
+        ("split.doc", "cannot be written: the name of a picture must end with .png or .pdf or .svg."),
     ],
 )
 def test_a_picture_that_cannot_be_written_is_refused_before_data_are_read(toml: Path, name: str, words: str) -> None:

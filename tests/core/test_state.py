@@ -42,7 +42,7 @@ def test_unpack_is_the_inverse_of_pack(state: object) -> None:
 
 
 def test_the_error_names_a_value_that_cannot_be_packed() -> None:
-    for bad in ({1}, object(), np.array([None])):
+    for bad in ({1}, object(), np.array([None]), np.zeros(2, [("a", object)])):
         with pytest.raises(RunFailed, match="a/b of a checkpoint is a"):
             pack({"a": {"b": bad}}, {})
 

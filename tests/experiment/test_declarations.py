@@ -18,8 +18,7 @@ from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, load_part
 from vefl_sim.experiment.unused_keys import is_used
-from vefl_sim.schemes.fdpc import Fdpc
-from vefl_sim.schemes.pdpc import Pdpc
+from vefl_sim.schemes.pdpc import Fdpc, Pdpc
 from vefl_sim.sweep.points import load_sweep
 from vefl_sim.sweep.wall_time import wall_time_s
 
@@ -97,6 +96,31 @@ class OneText:
     unused_keys = "vefl.sojourn_weight"
 
 
+class Counting:
+    unused_keys = 5
+
+
+class Hasty:
+    wall_s_per_s = "fast"
+
+
+class Unsure:
+    selects = "no"
+
+
+class Vague:
+    @staticmethod
+    def unused_when(experiment: Experiment) -> Iterator[str]:
+        yield "rat.method"
+
+
+class Weighing(Plain):
+    """Has weights of its own, which may use any key."""
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return model
+
+
 class Telling:
     @staticmethod
     def contradictions(experiment: Experiment) -> str:
@@ -123,6 +147,11 @@ class TestUserDefinedSchemes:
             ("Plain", {"scheme": {"constrained": False}}, "with a scheme of your own, which decides it itself"),
             ("Misspelt", {}, "declares unused_keys = ('vefl.sojourn_wait',): it must be a list of keys."),
             ("OneText", {}, "declares unused_keys = 'vefl.sojourn_weight': it must be a list of keys."),
+            ("Counting", {}, "declares unused_keys = 5: it must be a list of keys."),
+            ("Hasty", {}, "declares wall_s_per_s = 'fast': it must be a number from 0 on."),
+            ("Unsure", {}, "declares selects = 'no': it must be True or False."),
+            ("Vague", {}, 'Vague" declares something wrong: ValueError'),
+            ("Weighing", {"aggregation": {"form": "models"}}, "has aggregate_updates and declares no unused_keys"),
             ("Telling", {}, "I am wrong."),
             ("Failing", {}, 'Failing" declares something wrong: ZeroDivisionError: oh.'),
         ],

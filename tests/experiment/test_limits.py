@@ -44,6 +44,16 @@ def test_every_number_has_limits_on_both_sides() -> None:
         assert {"minimum", "exclusiveMinimum"} & schema.keys(), where
 
 
+def test_a_run_has_at_most_a_million_rounds(tmp_path: Path) -> None:
+    [sentence] = refused("run.duration_s=5e7", "vefl.round_s=0.5", tmp_path=tmp_path)
+    assert "100000000 rounds of vefl.round_s = 0.5, and 1000000 is the maximum" in sentence
+
+
+def test_a_number_of_thousands_of_digits_in_a_file_is_no_toml(tmp_path: Path) -> None:
+    [sentence] = refused(text=f'[run]\nname = "limits"\nseed = {"9" * 5000}\n', tmp_path=tmp_path)
+    assert sentence.endswith("is not valid TOML: it has a number with thousands of digits.")
+
+
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [

@@ -6,7 +6,8 @@ import pytest
 
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.toml import from_tables, load, resolved, to_toml, with_settings
+from vefl_sim.experiment.toml import as_toml, from_tables, load, resolved, to_toml, with_settings
+from vefl_sim.schemes.fedprox import FedAvg
 
 NAMED = {"run": {"name": "x"}}
 
@@ -114,6 +115,14 @@ def test_bad_value_gets_one_sentence(table: str, key: str, value: object, compla
         ('learning.iterations_per_step = 20; learning.optimizer = "adam"', "iterations_per_step learning.optimizer"),
         ("learning.iterations_per_step = 2; learning.batch_size = 8", "iterations_per_step = 2 learning.batch_size"),
         ('scheme.kind = "centralized"; learning.iterations_per_step = 2', 'no effect scheme.kind = "centralized"'),
+        ('learning.keep_models = "best"', "learning.keep_models data.validation_samples"),
+        ('mac.tdd = "dU"', 'mac.tdd = "dU" letters U, D and S'),
+        ("radio.csi_delay_slots = 10_001", "radio.csi_delay_slots vefl.round_s"),
+        ('radio.power = "open-loop"; radio.p0_dbm = 24.0', "radio.p0_dbm = 24 above radio.max_tx_power_w"),
+        ('radio.power = "open-loop"; rat.method = "large"', "rat.method radio.power"),
+        ('downlink.kind = "broadcast"; mac.tdd = "SU"', "downlink.kind needs downlink slots"),
+        ("mac.special_uplink_symbols = 4", "mac.special_uplink_symbols no effect mac.tdd"),
+        ("radio.csi_margin_db = 3.0", "radio.csi_margin_db no effect radio.csi_delay_slots"),
     ],
 )
 def test_a_contradiction_names_its_keys(keys: str, words: str) -> None:
@@ -279,6 +288,25 @@ def test_settings_may_be_a_mapping_of_python_values(tmp_path: Path) -> None:
         load(file).radio.prbs = 5
     with pytest.raises(ExperimentError, match=r"radio\.prbs = \"5\": it must be a whole number"):
         with_settings(load(file), {"radio.prbs": "5"})
+
+
+class Tabled(FedAvg):
+    """A scheme that uses the table [flower], and needs no Flower."""
+
+    uses_table = "flower"
+
+
+def test_a_setting_may_be_a_table() -> None:
+    arguments = {"beta": 0.5, "deep": {"a b": [1, {"c": True}]}, "text": 'say "x = {}"'}
+    kind = {"scheme.kind": f"{__name__}:Tabled", "flower.arguments": arguments}
+    changed = with_settings(from_tables(NAMED), kind)
+    assert changed.flower.arguments == arguments
+    assert from_tables(tomllib.loads(as_toml(changed))).flower == changed.flower
+    for refused in ({"day": tomllib.loads("d = 2026-01-01")["d"]}, {"x": [float("inf")]}):
+        with pytest.raises(
+            ExperimentError, match=r"flower\.arguments = .* it may hold numbers, texts, lists and tables"
+        ):
+            from_tables(NAMED | {"flower": {"arguments": refused}})
 
 
 def test_an_unused_key_is_cleared_as_the_message_says(toml: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from tests.fuzz import data_files, experiments, kills, rat_problems, run_directories, vefl_problems
+from tests.fuzz import agents, data_files, experiments, kills, rat_problems, run_directories, vefl_problems
 
 FOLDER = Path("fuzz")
 MOST_BYTES = 2**30
@@ -49,7 +49,7 @@ class Attack(Protocol):
 
 _ALL: tuple[Attack, ...] = (
     *(*experiments.ATTACKS, data_files.ATTACK, run_directories.ATTACK),
-    *(rat_problems.ATTACK, vefl_problems.ATTACK, kills.ATTACK),
+    *(rat_problems.ATTACK, vefl_problems.ATTACK, kills.ATTACK, agents.ATTACK),
 )
 ATTACKS = {attack.name: attack for attack in _ALL}
 

@@ -124,6 +124,7 @@ MULTIPLES = {"vefl.round_s": 1e-3, "mobility.step_s": 1e-3, "radio.prb_bandwidth
 LEFT_OUT = {
     *("run.name", "run.watch", "run.duration_s", "mobility.file", "mobility.kind"),
     *("data.dir", "data.kind", "model.factory", "agent.features", "agent.policy"),
+    *("flower.strategy", "flower.arguments"),
 }
 _SLOW_METHODS = ("sca", "sca-perspective", "sca-printed")  # a convex program for each slot or round
 

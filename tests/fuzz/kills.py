@@ -9,9 +9,9 @@ from typing import Any
 import tomli_w
 
 from tests.fuzz import forked
-from tests.fuzz.command import Broken
-from tests.resumable import EXPERIMENT, contents, figures
-from tests.schemes.test_kill_9 import finished
+from tests.fuzz.command import Broken, require_plain
+from tests.resumable import EXPERIMENT, contents, figures, only
+from vefl_sim import Run
 
 SCHEMES: tuple[dict[str, Any], ...] = (
     *({"kind": kind} for kind in ("scaffold", "feddyn", "fedadam", "fedyogi", "oort", "krum", "fedasync")),
@@ -58,6 +58,14 @@ class Kills:
             differing = [name for name, rows in contents(run).items() if contents(undisturbed).get(name) != rows]
             raise Broken(f"after {killed} kills, {differing} have other bytes; the summary is {figures(run)}")
         return killed
+
+
+def finished(toml: Path, out: Path) -> Run:
+    """The run of a process that nobody kills."""
+    output = out.with_suffix(".output")
+    process = forked.start([str(toml), "--out", str(out), "--quiet"], output)
+    require_plain(forked.wait(process, output), codes=[0])
+    return only(out)
 
 
 ATTACK = Kills()

@@ -58,42 +58,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(from_tables(THREE), out=tmp_path_factory.mktemp("golden"))
 
 
-def times_s(run: Run, kind: str, **columns) -> list[float]:
-    rows = run.events.query(" and ".join([f"kind == '{kind}'", *(f"{k} == {v!r}" for k, v in columns.items())]))
-    return (rows["time_ns"] / 1e9).tolist()
-
-
-def test_every_cv_requests_an_order_as_soon_as_it_can(run: Run) -> None:
-    assert times_s(run, "training_ordered", cv=1) == [0.0, 0.4060, 1.0]
-    assert times_s(run, "training_ordered", cv=2) == [0.0, 0.4065, 1.0]
-    assert times_s(run, "training_ordered", cv=3) == [0.85, 1.1545]
-
-
-def test_two_versions_are_trained_at_once_and_a_stale_update_is_applied(run: Run) -> None:
-    second = run.events.query("kind == 'training_ordered' and 400e6 < time_ns < 500e6")
-    assert second[["cv", "version"]].to_numpy().tolist() == [[1, 0], [2, 1]]
-    finished = run.events.query("kind == 'training_finished' and 800e6 < time_ns < 900e6")
-    assert (finished["time_ns"] / 1e6).tolist() == [806.0, 806.5]  # both were training from 406.5 ms on
-    applied = run.events.query("kind == 'update_aggregated' and time_ns == 812_500_000")
-    assert applied[["cv", "version", "staleness"]].to_numpy().tolist() == [[1, 0, 1], [2, 1, 0]]
-
-
-def test_the_server_steps_with_every_second_update(run: Run) -> None:
-    assert times_s(run, "model_aggregated") == [0.4065, 0.8125, 1.4060, 1.5590]
-    applied = run.events.query("kind == 'update_aggregated'")
-    assert applied["cv"].tolist() == [1, 2, 1, 2, 3, 1, 2, 3]
-    assert applied["staleness"].tolist() == [0, 0, 1, 0, 0, 0, 1, 1]
-    # server_rate 0.2 over two updates, δ = 0.05 and four iterations; the first order of CV 3 has three
-    assert applied["weight"].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 2 / 3, 0.5, 0.5, 0.5])
-
-
-def test_a_refused_request_has_a_reason(run: Run) -> None:
-    refused = run.events.query("kind == 'cv_ineligible'")
-    assert (refused["time_ns"] / 1e9).tolist() == pytest.approx([0.6, 0.8115, 0.8125, 1.4060, 1.4065, 1.5590], abs=1e-9)
-    assert refused["cv"].tolist() == [3, 1, 2, 1, 2, 3]
-    assert refused["reason"].tolist() == ["time", *["budget"] * 5]
-
-
 def test_tables_have_a_row_per_window(run: Run) -> None:
     rounds, vehicles = run.rounds, run.vehicles
     assert rounds["in_coverage"].tolist() == [2, 3]

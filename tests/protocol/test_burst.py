@@ -98,7 +98,7 @@ NO_ROUNDS = ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3"]
     "keys",
     [
         pytest.param([], id="auto"),
-        pytest.param([*ALL, *NO_ROUNDS, "vefl.sojourn_weight=0.5"], id="all, no rounds"),
+        pytest.param([*ALL, *NO_ROUNDS, "vefl.sojourn_weight=0.5", "trace.slots=uploads"], id="all, no rounds"),
         *(
             pytest.param(keys, id=name, marks=pytest.mark.slow)
             for name, keys in {

@@ -12,7 +12,6 @@ from tests.scripted import ScriptedCars
 from vefl_sim import Run, from_tables, simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.protocol.trace import LOSSES
-from vefl_sim.radio.fading import BLOCK_SLOTS, RayleighFading
 
 EARLY = ["server.early_close=true"]
 NO_ROUNDS = ["scheme.kind=afa-cd", "aggregation.buffer=2"]
@@ -57,18 +56,6 @@ def test_money_and_energy_add_up_over_the_slots(policy: list[str], tmp_path) -> 
     run = random_run(3, 2, "ready", policy, str(tmp_path))
     assert len(run.table("slots")) > 0
     _money_and_energy_add_up(run.vehicles, run.rounds, run.table("slots"))
-
-
-def test_bursts_span_blocks_of_fading(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, original = [], RayleighFading.gains
-
-    def recording(self, slot: int, slots: int, cvs) -> np.ndarray:
-        asked.append((slot, slots))
-        return original(self, slot, slots, cvs)
-
-    monkeypatch.setattr(RayleighFading, "gains", recording)
-    random_run(3, 1, "ready", [], str(tmp_path))
-    assert max(slot % BLOCK_SLOTS + slots for slot, slots in asked) > BLOCK_SLOTS
 
 
 @pytest.mark.slow

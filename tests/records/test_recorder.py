@@ -138,37 +138,6 @@ def burst(first_slot: int, left: np.ndarray, prbs: np.ndarray, power_w: np.ndarr
     return Burst(first_slot, len(left), log, uploads, None, None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("cuts", [[1, 2, 99, 100, 101], list(range(1, 250))])
-def test_it_does_not_matter_where_bursts_are_cut(cuts: list[int]) -> None:
-    rng = np.random.default_rng(5)
-    sent = rng.uniform(0, 1000, (250, 3))
-    left = 1e6 - np.cumsum(np.vstack([np.zeros(3), sent]), axis=0)
-    prbs, power_w = rng.integers(0, 3, (250, 3)), rng.uniform(0, 0.2, (250, 3))
-
-    def rows(cuts: list[int]) -> list[dict]:
-        found: list[dict] = []
-        bins = UploadBins(CONSTANTS.grid, found.append)
-        for first, end in zip([0, *cuts], [*cuts, 250], strict=True):
-            bins.add(burst(430 + first, left[first:end], prbs[first:end], power_w[first:end], [4, 7, 9]))
-            saved = bins.state()
-            bins = UploadBins(CONSTANTS.grid, found.append)  # as after a checkpoint
-            bins.restore(saved)
-            for cv, before, after in zip([4, 7, 9], left[end - 1], left[end], strict=True):
-                bins.receive(cv, before - after)
-        bins.close()
-        return found
-
-    whole = rows([])
-    assert [(row["time_ns"], row["cv"]) for row in whole] == [
-        (time_ns, cv) for time_ns in (200_000_000, 250_000_000, 300_000_000) for cv in (4, 7, 9)
-    ]
-    assert [row | {"bits": 0, "bits_left": 0} for row in rows(cuts)] == [
-        row | {"bits": 0, "bits_left": 0} for row in whole
-    ]
-    for name in ("bits", "bits_left"):  # this test computes the last slot of each burst from a rounded difference
-        assert [row[name] for row in rows(cuts)] == pytest.approx([row[name] for row in whole], rel=1e-12)
-
-
 def test_two_uploads_of_a_cv_in_one_bin_are_one_row() -> None:
     found: list[dict] = []
     bins = UploadBins(CONSTANTS.grid, found.append)

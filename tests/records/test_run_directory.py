@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.protocol.test_golden import EXPERIMENT
-from vefl_sim import Run, from_tables
+from vefl_sim import Run, from_tables, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import RunNotFound, VeflError
 from vefl_sim.core.tables import content_digest
@@ -29,6 +29,14 @@ def test_directory_is_named_by_name_and_configuration(tmp_path: Path) -> None:
     versions = json.loads((run.path / "versions.json").read_text())
     assert versions["configuration"] == digest
     assert "tests.scripted:ThreeCars" in versions["parts"]
+
+
+def test_traffic_of_a_user_has_a_file_of_any_format(tmp_path: Path) -> None:
+    file, digests = tmp_path / "traffic.csv", set()
+    for content in ("1", "2"):
+        file.write_text(content)
+        digests.add(config_digest(with_settings(GOLDEN, {"mobility.file": str(file)})))
+    assert len(digests) == 2
 
 
 def test_a_taken_name_gets_a_number_and_a_finished_run_is_preferred(tmp_path: Path) -> None:

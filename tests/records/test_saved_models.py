@@ -14,11 +14,9 @@ from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import BadInput, NotResumable, RunNotFound
 from vefl_sim.learning.datasets.signs import FACES
 from vefl_sim.learning.learner import Evaluation
-from vefl_sim.learning.model_card import PIXELS, ModelCard
-from vefl_sim.records.models import ConfusionMatrix, ModelFiles, kept_rounds, read_confusion
+from vefl_sim.records.models import ConfusionMatrix, read_confusion
 
 SHORT = with_settings(STOPPED, "run.rounds=3", "trace.slots=off", "learning.keep_models=1")
-CARD = ModelCard("vefl_models.mlp:mlp", (16, 16, 3), "uint8", PIXELS, 5, "cross-entropy", 5, None)
 
 
 @pytest.fixture(scope="module", params=["fedbuff", pytest.param("centralized", marks=pytest.mark.slow)])
@@ -97,20 +95,6 @@ class TestBest:
         validation, test = evaluate(run, run.model(run.kept_models[0]))
         assert validation.evaluation.accuracy == run.summary["best_accuracy"]
         assert (validation.size, test.size) == (60, 100)
-
-    def test_a_restored_one_is_not_replaced_by_a_worse_one(self, tmp_path: Path) -> None:
-        arrays = {"a": np.zeros(3)}
-        files = ModelFiles(tmp_path, "best", CARD)
-        for round, accuracy in enumerate([0.3, 0.5, 0.4], start=1):
-            files.keep(round, Evaluation(accuracy, 1.0), lambda: arrays)
-        files.keep(4, None, lambda: arrays)  # not evaluated
-        assert kept_rounds(tmp_path) == [2]
-        again = ModelFiles(tmp_path, "best", CARD)
-        again.restore(files.state())
-        again.keep(5, Evaluation(0.5, 1.0), lambda: arrays)
-        assert kept_rounds(tmp_path) == [2]
-        again.keep(6, Evaluation(0.6, 1.0), lambda: arrays)
-        assert kept_rounds(tmp_path) == [6]
 
 
 MATRIX = {"round": 3, "classes": ["a", "b"], "counts": [[1, 2], [3, 4]]}

@@ -50,18 +50,6 @@ def test_the_table_does_not_depend_on_the_part_files(rows: list[dict], cuts: lis
         assert pq.read_table(pieces).to_pylist() == filled
 
 
-def test_a_resumed_writer_appends_after_the_committed_rows(tmp_path: Path) -> None:
-    first = TableParts(tmp_path, "timings")
-    first.append({"round": 1, "what": "plan", "wall_s": 0.5})
-    parts = first.commit()
-    first.append({"round": 2, "what": "plan", "wall_s": 0.5})  # lost in a crash
-    second = TableParts(tmp_path, "timings")
-    second.parts = parts
-    second.append({"round": 2, "what": "train", "wall_s": 0.25})
-    second.compact(tmp_path)
-    assert pq.read_table(tmp_path / "timings.parquet")["what"].to_pylist() == ["plan", "train"]
-
-
 def test_a_changed_or_missing_part_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_bytes(b"rows")

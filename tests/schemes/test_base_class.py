@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from tests.resumable import Kill, Killer, contents
 from tests.schemes.plain_world import experiment
 from vefl_sim import AsynchronousScheme, Experiment, Plan, Run, Scheme, simulate
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.core.state import Stateful
-from vefl_sim.experiment.plugins import with_defaults
 from vefl_sim.experiment.unused_keys import is_used
 from vefl_sim.schemes.scheme import AnyScheme
 from vefl_sim.simulation.scenario import build_scenario, make_scheme
@@ -77,14 +74,6 @@ class Frozen:
         self.seen[:] = state["seen"]
 
 
-def namespace(experiment: Experiment) -> SimpleNamespace:
-    """A function that makes a scheme from functions."""
-    own = SimpleNamespace(memory={"rounds": 0}, plan=planned)
-    own.aggregate = lambda observation, plan, delivered: Methods.aggregate(own, observation, plan, delivered)
-    own.aggregate_updates = lambda updates, model: Methods.aggregate_updates(own, updates, model)
-    return own
-
-
 def of_kind(name: str, **tables: dict[str, object]) -> Experiment:
     return experiment("fedavg", scheme={"kind": f"{__name__}:{name}", "constrained": True}, **tables)
 
@@ -94,7 +83,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(of_kind("Derived"), out=tmp_path_factory.mktemp("derived"))
 
 
-@pytest.mark.parametrize("name", ["Slots", "Frozen", "namespace"])
+@pytest.mark.parametrize("name", ["Slots", "Frozen"])
 def test_a_scheme_without_the_base_class_is_the_same(name: str, derived: Run, tmp_path: Path) -> None:
     """Also if the run is killed: what the scheme remembers is in the checkpoint."""
     assert derived.rounds["weight_sum"].tolist() == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
@@ -109,21 +98,7 @@ def test_defaults_are_those_of_the_base_class() -> None:
     assert {"memory", "buffer", "theorem2_sum", "wall_s_per_s"} <= {*optional}
     for name in {*optional} - {"aggregate_updates"}:
         assert getattr(plain, name) == getattr(derived, name)
-    assert wall_time_s(of_kind("Slots")) == wall_time_s(of_kind("namespace")) == wall_time_s(of_kind("Derived"))
-
-
-def test_members_are_read_and_written_in_the_users_object() -> None:
-    own: Any = SimpleNamespace(plan=planned)
-    scheme = with_defaults(own, AnyScheme)
-    assert scheme.memory is None
-    own.memory = {"a": 1}
-    assert scheme.memory == {"a": 1}
-    scheme.memory = {"b": 2}
-    assert own.memory == {"b": 2}
-    with pytest.raises(AttributeError):
-        _ = scheme.aggregate
-    assert not isinstance(scheme, Stateful)
-    assert isinstance(with_defaults(Frozen(of_kind("Frozen")), AnyScheme), Stateful)
+    assert wall_time_s(of_kind("Slots")) == wall_time_s(of_kind("Derived"))
 
 
 class Nothing(Scheme):

@@ -8,8 +8,6 @@ import pytest
 from tests.schemes.plain_world import ROUNDS, STEPS, PlainWorld, experiment, simulated
 from vefl_sim import simulate
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import LearningTable
-from vefl_sim.schemes.baselines import gradient_norms
 from vefl_sim.schemes.selection import Oort
 from vefl_sim.simulation.scenario import build_scenario
 
@@ -190,17 +188,3 @@ def test_contradictions_are_one_sentence(kind: str, tables: dict, words: str) ->
 def test_scaffold_refuses_codecs() -> None:
     with pytest.raises(ExperimentError, match="several vectors"):
         build_scenario(experiment("scaffold", update={"codec": "qsgd"}))
-
-
-@pytest.mark.parametrize(
-    ("rate", "mu", "merged", "norm"), [(0.5, 2.0, 1, 1.0), (0.5, 3.0, 1, 0.6875), (0.1, 1.0, 2, 4.24)]
-)
-def test_fednova_norms_of_any_mu(rate: float, mu: float, merged: int, norm: float) -> None:
-    """Sum of the factors of the gradients, step by step: with 5 iterations, two of which may be one step."""
-    total, left = 0.0, 5
-    while left:
-        n = min(merged, left)
-        total, left = total * (1 - n * rate * mu) + n, left - n
-    learning = LearningTable(learning_rate=rate, proximal_mu=mu, iterations_per_step=merged)
-    assert gradient_norms(learning, np.array([5]), np.array([9])) == pytest.approx([total])
-    assert total == pytest.approx(norm, abs=1e-3)

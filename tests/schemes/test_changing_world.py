@@ -1,12 +1,55 @@
 """Schemes with a memory for each CV, while CVs come and go: models as a plain version in numpy computes them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.schemes.changing_world import changing
-from tests.schemes.plain_world import RATE, PlainWorld
+from tests.schemes.plain_world import RATE, PlainWorld, experiment, models_of
+from tests.scripted import ScriptedCars
+from vefl_sim import Run, simulate
+
+ROUNDS = 8
+
+
+class ComingAndGoing(ScriptedCars):
+    """Rounds last a second, and cars are present from and until the given seconds; x is their place."""
+
+    paths = (
+        lambda s: (-120.0, 50.0),
+        lambda s: (-60.0, 50.0) if s < 2.1 or s > 4.9 else None,  # misses rounds 4 and 5, loses its update of round 3
+        lambda s: (0.0, 50.0) if s > 2.9 else None,  # is late
+        lambda s: (60.0, 50.0) if s < 3.9 else None,  # leaves, and its update of round 4 is lost
+        lambda s: (120.0, 50.0) if 4.9 < s < 6.9 else None,  # is there for two rounds only
+    )
+
+
+def delivered(run: Run) -> list[tuple[list[int], list[int]]]:
+    """The CVs whose updates arrived in each round, and their numbers of iterations, read from the trace."""
+    orders = run.events.query("kind == 'training_ordered'").set_index(["round", "cv"])["iterations"].astype(int)
+    used = run.events.query("kind == 'update_aggregated'").sort_values(["round", "cv"])
+    by_round = {k: rows["cv"].astype(int).tolist() for k, rows in used.groupby("round")}
+    return [(cvs, [int(orders[k, cv]) for cv in cvs]) for k, cvs in sorted(by_round.items())]
+
+
+def changing(tmp_path, kind: str, next_model: Callable, **tables) -> None:
+    """Compare the models of a run with those of next_model(world, ω, CVs, their iterations), round by round."""
+    tables["scheme"] = {"kind": kind, "constrained": True}
+    tables["mobility"] = {"kind": "tests.schemes.test_changing_world:ComingAndGoing"}
+    tables["run"] = {"rounds": ROUNDS}
+    tables["vefl"] = {"max_local_iterations": 12, "budget": 5e3}
+    tables["sla"] = {"cycles_per_bit": [3e4, 6e4]}  # few iterations fit into a round, depending on the data
+    of = experiment(kind, **tables)
+    run, world = simulate(of, out=tmp_path), PlainWorld(of)
+    rounds, w = delivered(run), world.start
+    first = [{cv: k for k in range(ROUNDS, 0, -1) for cv in rounds[k - 1][0]}[cv] for cv in range(1, 6)]
+    assert first == [1, 1, 4, 1, 6]  # CVs come late, and lose an update after they delivered one
+    assert set(run.events.query("kind == 'update_lost'")["cv"]) >= {2, 4}
+    assert all(len(set(iterations)) > 1 for _, iterations in rounds)
+    for (cvs, iterations), model in zip(rounds, models_of(run), strict=True):
+        w = next_model(world, w, cvs, iterations)
+        np.testing.assert_allclose(model, w, atol=5e-5)
 
 
 @pytest.mark.parametrize(("merged", "momentum"), [(4, 0.0), (1, 0.6)])

@@ -1,60 +1,18 @@
-"""What schemes and codecs remember survives kills; members of a user's scheme are checked."""
+"""Members of a user's scheme that see updates: what they do, and that they are checked."""
 
+import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.resumable import EXPERIMENT, Kill, Killer, contents, figures
+from tests.resumable import Kill, Killer, Silent, contents
 from tests.schemes.plain_world import PlainWorld, experiment, models_of
-from vefl_sim import Aggregated, Experiment, Local, from_tables, simulate, trees
-from vefl_sim.core.errors import ExperimentError, RunFailed
+from vefl_sim import Aggregated, Experiment, Local, simulate, trees
+from vefl_sim.core.errors import ExperimentError, RunFailed, RunInterrupted, VeflWarning
 from vefl_sim.protocol.server.orders import checked_local
-from vefl_sim.records.checkpoint import Checkpoints
 from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.simulation.scenario import make_scheme
-
-
-def stopped(kind: str, codec: str, **changed: dict[str, Any]) -> Experiment:
-    tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
-    if kind not in ("pdpc", "oort"):
-        del tables["scheme"]["selected"]
-    tables["scheme"]["kind"], tables["update"] = kind, {"codec": codec}
-    if kind == "fedasync":
-        tables["mac"] = {"start": "ready"}
-    return from_tables(tables | changed)
-
-
-@pytest.mark.parametrize(("kind", "codec", "model"), [("scaffold", "float32", "half"), ("fedasync", "top-k", "normed")])
-def test_a_killed_run_is_the_same(kind: str, codec: str, model: str, tmp_path: Path) -> None:
-    """One of each kind of memory, also batch statistics, dropout and bfloat16; test_kill_9.py kills all schemes."""
-    of = stopped(kind, codec, model={"factory": f"tests.learning.networks:{model}"})
-    undisturbed = simulate(of, out=tmp_path / "undisturbed")
-    assert undisturbed.summary["updates_applied"] > 5
-    with pytest.raises(Kill):
-        simulate(of, out=tmp_path / "killed", watcher=Killer(4))
-    resumed = simulate(of, out=tmp_path / "killed")
-    assert contents(resumed) == contents(undisturbed)
-    assert figures(resumed) == figures(undisturbed)
-
-
-@pytest.mark.slow
-def test_orders_of_a_killed_run_without_rounds_keep_what_their_cvs_minimise(tmp_path: Path) -> None:
-    """Orders are under way at a checkpoint, given before the scheme learnt more: their terms are in the checkpoint."""
-    of = stopped("tests.schemes.anchored:Anchored", "float32", mac={"start": "ready"})
-    undisturbed = simulate(of, out=tmp_path / "undisturbed")
-    for round in (3, 6):
-        with pytest.raises(Kill):
-            simulate(of, out=tmp_path / "killed", watcher=Killer(round))
-        [run] = (tmp_path / "killed").iterdir()
-        checkpoint, _ = Checkpoints(run).newest()
-        assert checkpoint is not None
-        terms = checkpoint.state["server"]["locals"].values()
-        assert {name for saved in terms for name, value in saved.items() if value is not None} >= {"slope", "drift"}
-    resumed = simulate(of, out=tmp_path / "killed")
-    assert contents(resumed) == contents(undisturbed)
-    assert figures(resumed) == figures(undisturbed)
 
 
 class Penalized(FedAvg):
@@ -123,6 +81,40 @@ def test_a_wrong_term_fails_the_run(returned: object, sentence: str) -> None:
         checked_local(returned, {"params": {"w": np.zeros(3)}})
 
 
+class Unsaved(FedAvg):
+    """Averages with the model that it began with, and remembers the rest in vain."""
+
+    resumable = False
+
+    def begin(self, model):  # type: ignore[no-untyped-def]
+        self.first = model
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        return trees.mean([self.first, *(update.model for update in updates)])
+
+
+def test_what_cannot_be_saved_starts_again_from_round_1(tmp_path: Path) -> None:
+    undisturbed = simulate(of_kind("Unsaved"), out=tmp_path / "undisturbed")
+    with pytest.raises(Kill):
+        simulate(of_kind("Unsaved"), out=tmp_path / "killed", watcher=Killer(3))
+    with pytest.warns(VeflWarning, match="starts again from round 1"):
+        again = simulate(of_kind("Unsaved"), out=tmp_path / "killed")
+    assert contents(again) == contents(undisturbed)
+
+
+class Stopped(Silent):
+    """Asks for an orderly stop at the end of round 2."""
+
+    def round(self, report) -> None:  # type: ignore[no-untyped-def]
+        if report.round == 2:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_stop_says_that_nothing_could_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(RunInterrupted, match="what its scheme remembers cannot be saved, so start again with: python"):
+        simulate(of_kind("Unsaved"), out=tmp_path, watcher=Stopped())
+
+
 class OtherArguments(FedAvg):
     def aggregate_updates(self, updates):  # type: ignore[no-untyped-def]
         return updates
@@ -147,42 +139,6 @@ class HalfAModel(FedAvg):
 def test_wrong_members_are_one_sentence(kind: str, sentence: str) -> None:
     with pytest.raises(ExperimentError, match=sentence):
         make_scheme(of_kind(kind))
-
-
-class InJax(FedAvg):
-    """A momentum of the server that is kept in arrays of JAX, and changed in place of its dict."""
-
-    def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
-        super().__init__(experiment)
-        self.memory = {"v": None}
-
-    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
-        import jax
-        import jax.numpy as jnp
-
-        change = trees.weighted_sum([u.change for u in updates], [u.weight for u in updates])
-        old = self.memory["v"] or trees.zeros(model)
-        self.memory["v"] = jax.tree.map(lambda v, c: 0.7 * jnp.asarray(v) + jnp.sin(jnp.asarray(c)), old, change)
-        return jax.tree.map(lambda w, v: w + v, model, self.memory["v"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "factory"),
-    [
-        (f"{__name__}:InJax", "tests.scripted:thousand_weights"),
-        *((kind, "tests.learning.networks:half") for kind in ("feddyn", "fedadam")),
-    ],
-)
-@pytest.mark.slow
-def test_arrays_of_jax_and_bfloat16_survive_kills(kind: str, factory: str, tmp_path: Path) -> None:
-    tables: dict[str, Any] = {name: dict(table) for name, table in EXPERIMENT.items()}
-    del tables["scheme"]["selected"]
-    tables["scheme"]["kind"], tables["model"] = kind, {"factory": factory}
-    of = from_tables(tables)
-    undisturbed = simulate(of, out=tmp_path / "undisturbed")
-    with pytest.raises(Kill):
-        simulate(of, out=tmp_path / "killed", watcher=Killer(4))
-    assert contents(simulate(of, out=tmp_path / "killed")) == contents(undisturbed)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from tests.schemes.rounds import experiment, observed
 from vefl_sim.learning.jax_learner import JaxLearner
-from vefl_sim.schemes.fdpc import Fdpc
 from vefl_sim.schemes.fedprox import FedProx
+from vefl_sim.schemes.pdpc import Fdpc
 
 LEARNER: JaxLearner = object.__new__(JaxLearner)  # combining models needs no data
 BEST = np.float32(1.0)

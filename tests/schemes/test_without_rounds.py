@@ -8,7 +8,7 @@ from tests.learning.plain import train_plain
 from tests.resumable import STOPPED
 from tests.schemes.rounds import experiment, observed
 from vefl_models.logistic import logistic
-from vefl_sim import from_tables, simulate, with_settings
+from vefl_sim import simulate, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.learning.datasets.signs import signs
@@ -120,20 +120,6 @@ def test_without_constraints_everything_arrives_in_time(tmp_path) -> None:
     gone = run.events.query("kind == 'coverage_left'")[["cv", "time_ns"]]
     assert len(before_the_end.merge(gone)) == len(before_the_end) > 0  # delivered when their CV left
     assert all(finding.passed for finding in verify(run))
-
-
-def test_centralized_training(tmp_path) -> None:
-    tables = {
-        "run": {"name": "all", "rounds": 4},
-        "scheme": {"kind": "centralized"},
-        "data": {"train_samples": 600, "test_samples": 200, "image_px": 16},
-        "model": {"factory": "vefl_models.logistic:logistic"},
-    }
-    run = simulate(from_tables(tables), out=tmp_path)
-    assert run.summary["updates_ordered"] == 0
-    assert run.summary["cost"] == 0
-    accuracy = run.rounds["accuracy"].tolist()
-    assert accuracy[-1] > accuracy[0]
 
 
 class OwnBuffer:

@@ -105,7 +105,9 @@ def test_every_key_that_can_change_does(plain: Simulation) -> None:
     for key in sorted(BETWEEN_ROUNDS):
         table, name = key.split(".")
         old = getattr(getattr(plain.experiment, table), name)
-        value = values.get(key, not old if isinstance(old, bool) else [2 * v for v in old] if isinstance(old, tuple) else None)
+        value = values.get(
+            key, not old if isinstance(old, bool) else [2 * v for v in old] if isinstance(old, tuple) else None
+        )
         value = (old or 1) * (1 if isinstance(old, int) else 0.9) if value is None else value
         try:
             changed = experiment({"from_round": 2, table: {name: value}}, run={"name": "x", "rounds": 3})
@@ -147,7 +149,10 @@ def test_learning_and_adversaries_change(tmp_path: Path) -> None:
         ({"at_s": 16.0, "radio": {"on": False}}, "at_s = 16 is not before the end of the run at 16 s"),
         ({"vefl": {"budget": 1.0}}, "give it either from_round"),
         ({"from_round": 2}, "it changes no key"),
-        ({"from_round": 2, "run": {"seed": 2}}, "run.seed cannot change during a run: it belongs to the run as a whole"),
+        (
+            {"from_round": 2, "run": {"seed": 2}},
+            "run.seed cannot change during a run: it belongs to the run as a whole",
+        ),
         ({"from_round": 2, "traffic": {"cv_share": 0.5}}, "traffic is driven ahead of the rounds"),
         ({"from_round": 2, "data": {"min_samples": 3}}, "data are split over the CVs at the start"),
         ({"at_s": 3.0, "vefl": {"budget": 1.0}}, "vefl.budget changes only between rounds: use from_round"),

@@ -70,17 +70,6 @@ def test_the_process_ends_with_an_error_of_the_preparation(started: list[subproc
     assert started[0].poll() is not None
 
 
-def test_a_run_compiles_alone_if_no_process_can_be_started(
-    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(experiment: Experiment) -> None:
-        raise OSError("no more processes")
-
-    monkeypatch.setattr(compilation, "_start", refused)
-    with compiling_ahead(BUSY) as compiler:
-        assert compiler is None
-
-
 @pytest.mark.parametrize(
     "setting",
     [

@@ -52,18 +52,3 @@ def test_fewer_shares_than_cvs_are_refused_before_the_run(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     assert "data.holders = 3 has no share for all of them: raise it to" in refused(SMALL, "data.holders=3")
     assert not [*tmp_path.rglob("*.toml")]
-
-
-def test_it_is_refused_where_cvs_hold_what_they_recorded() -> None:
-    assert refused(SMALL, "data.partition=own").startswith('data.holders has no effect with data.partition = "own"')
-    positions = ["data.kind=positions", "data.partition=iid", "data.image_px=28", "learning.loss=mse"]
-    assert refused(SMALL, *positions, "model.factory=vefl_models.mlp:mlp").startswith(
-        'data.holders has no effect with data.kind = "positions"'
-    )
-
-
-def test_centralized_learning_uses_all_data() -> None:
-    """Also with fewer shares than CVs that come."""
-    central = with_settings(SMALL, "scheme.kind=centralized", "scheme.selected=10", "run.rounds=1")
-    run, other = (simulate(with_settings(central, f"data.holders={count}"), out=None) for count in (1, 0))
-    assert run.rounds["accuracy"].equals(other.rounds["accuracy"])

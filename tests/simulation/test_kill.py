@@ -3,10 +3,8 @@
 `python -m tests.fuzz --only kills` kills more runs, of all schemes.
 """
 
-import multiprocessing
 import os
 import random
-import resource
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -16,40 +14,22 @@ from shutil import rmtree
 
 import pytest
 
+from tests.fuzz import forked
 from tests.resumable import STOPPED, contents, figures, only
 from vefl_sim import Run, resume, simulate, with_settings
-from vefl_sim.cli.main import main
 from vefl_sim.experiment.toml import to_toml
 
 pytestmark = pytest.mark.slow
 KILLS = 10
 LONG = with_settings(STOPPED, "run.rounds=30", "vefl.round_s=0.5")
 
-# Children are forked from a process that has imported everything: imports would take most of their time.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["tests.resumable", "vefl_sim.cli.progress", "vefl_sim.learning.jax_learner"])
+
+def start(arguments: Sequence[str], **limits: int) -> BaseProcess:
+    return forked.start(arguments, Path(arguments[0]), **limits)
 
 
-def command_line(arguments: Sequence[str], errors: Path, most_bytes: int | None, cores: int | None) -> None:
-    """In the child: what `python -m vefl_sim` does, its errors in a file, with no file larger and no more cores."""
-    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # a background shell may have told the tests to ignore some
-    if cores is not None:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    if most_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-    main(arguments)
-
-
-def start(arguments: Sequence[str], most_bytes: int | None = None, cores: int | None = None) -> BaseProcess:
-    process = processes.Process(target=command_line, args=(arguments, errors(arguments), most_bytes, cores))
-    process.start()
-    return process
-
-
-def errors(arguments: Sequence[str]) -> Path:
-    return Path(arguments[0]).with_name("errors")
+def errors(arguments: Sequence[str]) -> str:
+    return Path(arguments[0]).with_suffix(".errors").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +102,7 @@ def test_requests_to_stop(undisturbed: Run, arguments: tuple[str, ...], tmp_path
         os.kill(process.pid or 0, number)
         process.join(60)
         assert process.exitcode == 130
-        assert f"stopped after {checkpoint(folder) - 1} rounds" in errors(arguments).read_text()
+        assert f"stopped after {checkpoint(folder) - 1} rounds" in errors(arguments)
     run = only(folder)
     assert run.state == "unfinished"
     assert not list(run.path.glob("**/*.partial"))
@@ -146,7 +126,7 @@ def test_a_full_disk(undisturbed: Run, arguments: tuple[str, ...], tmp_path: Pat
     process = start(arguments, most_bytes=largest - 1 if where == "table" else 30_000)
     process.join(120)
     assert process.exitcode == 1
-    message = errors(arguments).read_text().strip()
+    message = errors(arguments).strip()
     assert len(message.splitlines()) == 1
     assert "cannot be written (File too large" in message
     run = only(tmp_path / "runs")

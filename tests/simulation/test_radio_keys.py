@@ -17,31 +17,9 @@ from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.core.errors import ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.radio.channel import uma
-from vefl_sim.radio.scattering import ScatteredFading
 from vefl_sim.simulation.scenario import make_channel
 
 SLOT_NS = 500_000
-
-
-def test_every_scheme_sees_the_same_fading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gain belongs to the CV and the slot: in runs of two schemes all gains that both ask for are equal."""
-    original, seen = ScatteredFading.gains, list[dict[tuple[int, int], bytes]]()
-
-    def noted(self, slot: int, slots: int, cvs) -> np.ndarray:
-        gains = original(self, slot, slots, cvs)
-        for (s, v), row in np.ndenumerate(gains[:, :, 0]):
-            seen[-1][slot + s, int(cvs[v])] = row.tobytes()
-        return gains
-
-    monkeypatch.setattr(ScatteredFading, "gains", noted)
-    for scheme in ("pdpc", "fdpc"):
-        seen.append({})
-        settings = ("radio.fading=rician", 'radio.delay_spread_s="38.901"', f"scheme.kind={scheme}")
-        plain = BUSY.model_copy(update={"vefl": BUSY.vefl.model_copy(update={"sojourn_weight": 0.5})})
-        simulate(with_settings(plain, *settings), out=None)
-    both = seen[0].keys() & seen[1].keys()
-    assert len(both) > 100
-    assert all(seen[0][key] == seen[1][key] for key in both)
 
 
 def conserved(run: Run) -> None:
@@ -151,24 +129,6 @@ def test_a_broadcast_waits_for_the_one_before() -> None:
     assert len(broadcasts) > 5
     assert (broadcasts["start_ns"].iloc[1:].to_numpy() >= broadcasts["end_ns"].iloc[:-1].to_numpy()).all()
     assert (broadcasts["start_ns"] > broadcasts["ordered_ns"]).any()
-
-
-@pytest.mark.parametrize(
-    ("tables", "words"),
-    [
-        ({"mac": {"tdd": "dU"}}, r'mac\.tdd = "dU": .* letters U, D and S'),
-        ({"radio": {"csi_delay_slots": 10_001}}, r"radio\.csi_delay_slots .*vefl\.round_s"),
-        ({"radio": {"power": "open-loop", "p0_dbm": 24.0}}, r"radio\.p0_dbm = 24 is above .*radio\.max_tx_power_w"),
-        ({"radio": {"power": "open-loop"}, "rat": {"method": "large"}}, r"rat\.method .* radio\.power"),
-        ({"downlink": {"kind": "broadcast"}, "mac": {"tdd": "SU"}}, r"downlink\.kind .* needs downlink slots"),
-        ({"mac": {"special_uplink_symbols": 4}}, r"mac\.special_uplink_symbols has no effect .* mac\.tdd"),
-        ({"radio": {"csi_margin_db": 3.0}}, r"radio\.csi_margin_db has no effect .* radio\.csi_delay_slots"),
-    ],
-)
-def test_bad_input_is_one_sentence(tables: dict, words: str) -> None:
-    with pytest.raises(ExperimentError, match=words) as refused:
-        from_tables({"run": {"name": "bad"}} | tables)
-    assert len(refused.value.problems) == 1
 
 
 PASSING = from_tables(

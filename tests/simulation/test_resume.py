@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import random
 import tempfile
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import pytest
 from tests.protocol.test_burst import ALL, EARLY, KEYS, NO_ROUNDS
 from tests.protocol.test_golden import EXPERIMENT as GOLDEN
 from tests.resumable import EXPERIMENT, STOPPED, Kill, Killer, Silent, contents, figures, only
-from vefl_sim import Experiment, Run, from_tables, resume, simulate, with_settings
+from vefl_sim import Experiment, Run, from_tables, resume, simulate, trees, with_settings
 from vefl_sim.analysis.verify.verification import verify
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core import files
@@ -26,6 +25,7 @@ from vefl_sim.mobility.grid.traffic import IdmTraffic
 from vefl_sim.mobility.scene import Scene
 from vefl_sim.radio.link import Link
 from vefl_sim.records.checkpoint import Checkpoints
+from vefl_sim.schemes.fedprox import FedAvg
 from vefl_sim.simulation.scenario import build_scenario
 
 
@@ -72,7 +72,9 @@ def test_killed_and_continued_is_undisturbed(undisturbed: Run, tmp_path: Path) -
     assert sorted(path.name for path in run.path.iterdir()) == sorted(path.name for path in undisturbed.path.iterdir())
 
 
-HERE = "tests.simulation.test_resume"
+HERE, NETWORKS = "tests.simulation.test_resume", "tests.learning.networks"
+MEMORY = ["scheme.selected=", "run.rounds=8"]
+"""For schemes with a memory, which order all CVs."""
 VARIANTS = {
     "without slots": ["trace.slots=off", "learning.kind=none", "radio.shadowing=none"],
     "no rounds": ["scheme.kind=afa-cd", "mac.start=ready", "aggregation.buffer=3", "learning.keep_models=1"],
@@ -82,6 +84,10 @@ VARIANTS = {
     ],
     "best model": ["learning.keep_models=best", "data.validation_samples=60", "learning.learning_rate=0.5"],
     "own state": ["learning.kind=none", f"radio.channel={HERE}:Remembering"],
+    "control variates, bfloat16": ["scheme.kind=scaffold", *MEMORY, f"model.factory={NETWORKS}:half"],
+    "coded updates, statistics": [
+        *("scheme.kind=fedasync", "mac.start=ready", "update.codec=top-k", *MEMORY, f"model.factory={NETWORKS}:normed")
+    ],
 }
 SLOW_VARIANTS = {
     "drawn": ["scheme.kind=random", "aggregation.p_suc=history"],
@@ -101,6 +107,15 @@ SLOW_VARIANTS = {
         ),
     ],
     "ticked": ["rat.method=tests.protocol.test_burst:plain_policy"],
+    **{f"{kind}, memory": [f"scheme.kind={kind}", *MEMORY] for kind in ("fedyogi", f"{HERE}:InJax")},
+    **{
+        f"{kind}, bfloat16": [f"scheme.kind={kind}", *MEMORY, f"model.factory={NETWORKS}:half"]
+        for kind in ("feddyn", "fedadam")
+    },
+    "utilities": ["scheme.kind=oort", "run.rounds=8"],
+    "coded updates": ["update.codec=top-k", "run.rounds=8"],
+    "coded updates, no rounds": ["scheme.kind=fedbuff", "mac.start=ready", "update.codec=top-k", *MEMORY],
+    "terms of orders under way": ["scheme.kind=tests.schemes.anchored:Anchored", "mac.start=ready", "run.rounds=8"],
     "replayed traffic": ["learning.kind=none", f"mobility.kind={HERE}:OwnTraffic"],
     "replayed channel": ["learning.kind=none", f"radio.channel={HERE}:OwnChannel"],
     **{
@@ -137,6 +152,23 @@ def test_a_recording_goes_on(tmp_path: Path) -> None:
     whole = simulate(experiment, out=tmp_path / "whole")
     killed_at(experiment, tmp_path / "pieces", 3)
     assert same(simulate(experiment, out=tmp_path / "pieces"), whole)
+
+
+class InJax(FedAvg):
+    """A momentum of the server that is kept in arrays of JAX, and changed in place of its dict."""
+
+    def __init__(self, experiment) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(experiment)
+        self.memory = {"v": None}
+
+    def aggregate_updates(self, updates, model):  # type: ignore[no-untyped-def]
+        import jax
+        import jax.numpy as jnp
+
+        change = trees.weighted_sum([u.change for u in updates], [u.weight for u in updates])
+        old = self.memory["v"] or trees.zeros(model)
+        self.memory["v"] = jax.tree.map(lambda v, c: 0.7 * jnp.asarray(v) + jnp.sin(jnp.asarray(c)), old, change)
+        return jax.tree.map(lambda w, v: w + v, model, self.memory["v"])
 
 
 class OwnTraffic:
@@ -329,20 +361,6 @@ def test_any_flipped_bit_of_a_checkpoint_is_noticed_or_harmless(tmp_path: Path) 
                 name: value.tobytes() for name, value in arrays.items()
             }
     assert noticed > 100
-
-
-def enlarge(file: Path) -> None:
-    """A file of zeros that takes no space on the disk, but would take minutes to read."""
-    os.truncate(file, 2**40)
-
-
-@pytest.mark.parametrize(("damage", "sentence"), [(Path.unlink, "is missing"), (enlarge, "has changed")])
-def test_a_part_file_that_is_gone_is_named(damage, sentence: str, tmp_path: Path) -> None:
-    run = killed_at(NETWORK, tmp_path, 4)
-    damage(run.path / "parts" / "events-000001.parquet")
-    with pytest.raises(NotResumable, match=f"events-000001.parquet {sentence}"):
-        simulate(NETWORK, out=tmp_path)
-    assert (run.path / "parts" / "events-000002.parquet").exists()  # nothing else was touched
 
 
 def cut(file: Path) -> None:

@@ -10,7 +10,6 @@ from shutil import rmtree
 import pytest
 import tomli_w
 
-from tests.mobility.sumo.towns import grid_net
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import only
 from vefl_sim import BadInput, Experiment, Run, RunFailed, RunWatcher, from_tables, simulate
@@ -75,13 +74,6 @@ def test_a_run_that_another_process_removes_is_started_again(
         assert simulate(experiment, out=tmp_path / "runs").path == only(tmp_path / "runs").path
 
 
-def test_bad_input_leaves_no_new_folders(tmp_path: Path) -> None:
-    bad = from_tables(SHORT | {"data": {"kind": "folder", "dir": str(tmp_path / "missing")}})
-    with pytest.raises(BadInput):
-        simulate(bad, out=tmp_path / "a" / "b")
-    assert [*tmp_path.iterdir()] == []
-
-
 class Waiting(RunWatcher):
     """A watcher that holds up the run until the others that started with it have ended."""
 
@@ -92,16 +84,7 @@ class Waiting(RunWatcher):
         assert self._others_ended.wait(timeout=60)
 
 
-MOBILITY = {
-    "grid": {},
-    "map": {"kind": "sumo", "start_s": 20.0},
-}
-
-
-@pytest.mark.parametrize("kind", ["grid", pytest.param("map", marks=pytest.mark.slow)])
-def test_eight_that_start_at_once_are_one_run(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_eight_that_start_at_once_are_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All have looked for a run before one of them creates it.
 
     No second directory exists even for a moment: a ninth process could start to work in it.
@@ -121,7 +104,7 @@ def test_eight_that_start_at_once_are_one_run(
 
     def start() -> None:
         try:
-            runs.append(simulate(experiment, out=tmp_path, watcher=Waiting(ended)))
+            runs.append(simulate(short(), out=tmp_path, watcher=Waiting(ended)))
         except RunLocked as error:
             errors.append(str(error))
         if len(errors) == 7:
@@ -129,10 +112,6 @@ def test_eight_that_start_at_once_are_one_run(
 
     monkeypatch.setattr(run_directory, "existing_run", look_together)
     monkeypatch.setattr(Path, "rename", note_directories)
-    mobility, traffic = dict[str, object](MOBILITY[kind]), {}
-    if kind == "map":
-        mobility["file"], traffic["arrivals_per_s"] = str(grid_net(tmp_path_factory.mktemp("map"))), 0.6
-    experiment = from_tables(SHORT | {"mobility": mobility, "traffic": traffic})
     threads = [threading.Thread(target=start) for _ in range(8)]
     for thread in threads:
         thread.start()

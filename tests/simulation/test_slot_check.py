@@ -18,7 +18,7 @@ from vefl_sim.protocol.messages import TrainOrder
 from vefl_sim.protocol.uplink import Uplink, Upload
 from vefl_sim.radio.fading import RayleighFading
 from vefl_sim.radio.link import Link
-from vefl_sim.simulation.audit import EVERY, Audit, SlotCheck
+from vefl_sim.simulation.audit import EVERY, Audit, DecidedSlot
 
 LINK = Link.of(RadioTable(antennas=1))
 
@@ -52,13 +52,9 @@ class Still:
         return self._fading.gains(slot, slots, cvs)
 
 
-def check_of(**keys: bool) -> SlotCheck:
-    return SlotCheck(LINK, 5e-4, **keys)
-
-
 def recomputed(slot: Burst, index: int = 1, **keys: bool) -> list[str]:
     """The laws that the recomputed slot breaks."""
-    return [law for law, _ in check_of(**keys).broken(slot, index)]
+    return [law for law, _ in DecidedSlot(Audit(LINK, 5e-4, **keys), slot, index).broken()]
 
 
 @pytest.mark.parametrize("cvs", [5, 14])
@@ -134,7 +130,7 @@ def test_a_doctored_slot_is_caught(doctor: Callable[[Burst], None], law: str) ->
     doctor(slot)
     assert law in recomputed(slot)
     assert recomputed(slot, 0) == [] or law in ("the order of deadlines", "the start of uploads")
-    audit = Audit(LINK, 5e-4, check=check_of(), slots=EVERY - 1)  # so that slot 65 is recomputed
+    audit = Audit(LINK, 5e-4, slots=EVERY - 1)  # so that slot 65 is recomputed
     with pytest.raises(AuditFailed, match=r"slot 65 breaks .*: "):
         audit.burst(slot)
 

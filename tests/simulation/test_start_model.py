@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tests.resumable import STOPPED, Kill, Killer, only
-from vefl_sim import Experiment, Run, load, resume, simulate, with_settings
+from vefl_sim import Experiment, Run, resume, simulate, with_settings
 from vefl_sim.core.arrays import read_npz, write_npz
 from vefl_sim.core.errors import BadInput, ExperimentError, NotResumable
-from vefl_sim.experiment.toml import to_toml
 from vefl_sim.records.identity import Identity
 
 SHORT = with_settings(STOPPED, "run.rounds=2", "trace.slots=off", "model.factory=vefl_models.logistic:logistic")
@@ -53,12 +52,6 @@ def test_a_run_whose_start_has_changed_is_not_resumed(first: Run, tmp_path: Path
         resume(only(tmp_path / "runs"))
 
 
-def test_a_path_starts_at_the_folder_of_the_experiment(first: Run, tmp_path: Path) -> None:
-    (tmp_path / "start.npz").write_bytes((first.path / "model.npz").read_bytes())
-    (tmp_path / "next.toml").write_text(to_toml(SHORT).replace("[model]\n", '[model]\nstart = "start.npz"\n'))
-    assert load(tmp_path / "next.toml").model.start == str(tmp_path / "start.npz")
-
-
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -95,11 +88,3 @@ def test_a_model_that_has_diverged_is_no_start(first: Run, tmp_path: Path, numbe
     write_npz(tmp_path / "start.npz", arrays)
     with pytest.raises(ExperimentError, match="NaN or infinite"):
         simulate(with_settings(SHORT, f"model.start={tmp_path / 'start.npz'}"), out=tmp_path / "runs")
-
-
-def test_best_needs_validation_samples() -> None:
-    with pytest.raises(ExperimentError, match=r"^learning\.keep_models .* set data\.validation_s"):
-        with_settings(SHORT, "learning.keep_models=best")
-    for value in ("0", "worst", "1.5"):
-        with pytest.raises(ExperimentError, match=r"^learning\.keep_models = .*: it must be"):
-            with_settings(SHORT, f"learning.keep_models={value}")

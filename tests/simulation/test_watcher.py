@@ -13,7 +13,7 @@ from tests.command_line import ROOT, call
 from tests.listeners import Diary
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, contents, only
-from vefl_sim import BadInput, FinishedRun, Run, RunFailed, from_tables, resume, simulate, with_settings
+from vefl_sim import BadInput, FinishedRun, Run, from_tables, resume, simulate, with_settings
 from vefl_sim.analysis.runs import part_lines
 from vefl_sim.cli.progress import PipedConsole, RunProgress
 from vefl_sim.core.errors import RunInterrupted
@@ -74,30 +74,12 @@ def test_a_watcher_may_leave_methods_out_and_is_not_called_by_a_finished_run(tmp
     assert other.rounds == [1, 2]
 
 
-@pytest.mark.filterwarnings("ignore:.*before its first checkpoint")
-@pytest.mark.parametrize("stage", ["preparing watched", "round 2"])
-def test_an_exception_in_a_watcher_fails_the_run_which_can_be_resumed(stage: str, tmp_path: Path) -> None:
-    diary = Diary(stage)
-    with pytest.raises(RunFailed, match=r"ValueError: mine \(traceback in "):
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=diary)
-    assert diary.calls[-1] == (stage if "preparing" in stage else "ended failed")
-    assert only(tmp_path).state == "failed"
-    assert resume(only(tmp_path)).rounds["delivered"].tolist() == [2, 1]
-
-
 class Stopping(Diary):
     """Asks for a stop after the first round."""
 
     def round(self, report) -> None:
         super().round(report)
         signal.raise_signal(signal.SIGTERM)
-
-
-def test_a_stopped_run_tells_its_end(tmp_path: Path) -> None:
-    diary = Stopping()
-    with pytest.raises(RunInterrupted):
-        simulate(TWO_ROUNDS, out=tmp_path, watcher=diary)
-    assert diary.calls[-3:] == ["round 1", "stopping", "ended stopped"]
 
 
 class Impatient(Stopping):
@@ -202,15 +184,6 @@ def test_one_that_raises_at_a_checkpoint_or_in_a_signal_handler(tmp_path: Path) 
     assert ended == "ended stopped"
     with pytest.warns(UserWarning, match="failed in resuming"):  # the caller has no watcher
         assert resume(only(tmp_path)).state == "done"
-
-
-def test_one_that_raises_in_a_call_and_in_the_signal_handler_within_it(tmp_path: Path) -> None:
-    given = Diary()
-    with pytest.raises(RunInterrupted):
-        simulate(watched("RaisesTwice"), out=tmp_path, watcher=given)
-    [warning] = (text for text in given.calls if text.startswith("warned"))
-    assert "failed in stopping" in warning
-    assert only(tmp_path).state == "unfinished"
 
 
 @pytest.mark.parametrize(

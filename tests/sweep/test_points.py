@@ -71,6 +71,12 @@ def test_seeds(tmp_path: Path, top: str, text: str, given: list[int] | None, exp
     assert [point.label for point in points] == (["a", "b"] if text else ["s"]) * (len(points) // (2 if text else 1))
 
 
+def test_a_list_of_seeds_replaces_the_seed_of_a_base(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text('[run]\nname = "b"\nseed = 4\n')
+    (tmp_path / "s.toml").write_text('base = "base.toml"\n[sweep]\nseeds = [7, 3]\n')
+    assert load_sweep(tmp_path / "s.toml").seeds == [7, 3]
+
+
 def test_the_same_point_in_two_sweeps_is_the_same_run(tmp_path: Path) -> None:
     alone = sweep(tmp_path, "[sweep]\nradio.prbs = [6]\n").points[0]
     (other,) = sweep(tmp_path, '[[compare]]\nlabel = "x"\nradio.prbs = 6\n', "run.name=t").points

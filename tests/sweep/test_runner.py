@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from tests.sweep.conftest import InProcessPool
-from vefl_sim.cli.progress import PipedConsole, SweepProgress
 from vefl_sim.core.errors import BadInput
 from vefl_sim.core.memory import slowdown
 from vefl_sim.optimize.rat.edf import edf
@@ -138,16 +137,6 @@ def test_a_compilation_is_not_counted_into_the_speed(sweep: Sweep, monkeypatch: 
     for share in (0.0, 0.1, 0.1, 0.2, 0.3):
         long.advance(share)
     assert tasks.factor == pytest.approx(20.0 / long.wall_time_s)
-
-
-def test_the_remaining_time_does_not_jump(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
-    progress, shown = SweepProgress(PipedConsole(), None), []
-    tasks = Tasks.of([Index(Path("none"), sweep)], Path("none"))
-    for now_s, left_s in ((0.0, 200.0), (1.0, 18_000.0), (2.0, 1600.0), (400.0, 1200.0), (401.0, 0.0)):
-        monkeypatch.setattr("vefl_sim.cli.progress.time.monotonic", lambda now_s=now_s: now_s)
-        monkeypatch.setattr(tasks, "left_s", lambda left_s=left_s: left_s)
-        shown.append(progress._overview(tasks).removeprefix("3 points: 3 waiting | ").removesuffix(" left"))
-    assert shown == ["3:20", "8:13", "8:31", "19:59", "0:00"]
 
 
 def test_a_part_of_the_script_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

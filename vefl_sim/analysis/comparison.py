@@ -13,6 +13,8 @@ from vefl_sim.records.totals import energy_unit
 from vefl_sim.sweep.comparison import Comparison, metric_of_run
 from vefl_sim.sweep.paired import seeds_sentence
 
+_HEADS = {"cost": "paid", "simulated_s": "sim. s", "wall_s": "wall s"}
+
 
 def comparison_lines(comparison: Comparison, detect: float | None = None) -> Iterator[str]:
     """The table of means per round (p_suc: over ordered CVs; metric: at the end), then differences.
@@ -47,8 +49,7 @@ def _means(table: pd.DataFrame, metric: Metric | None, unit: str, with_interval:
     forms |= {"energy_j": f".{decimals(table['energy_j'], 1)}f"}
     forms |= {metric.name: metric.form, f"best_{metric.name}": metric.form} if metric else {}
     forms |= {"simulated_s": ".1f", "wall_s": ".1f"}
-    heads = {"cost": "paid", "energy_j": unit, "simulated_s": "sim. s", "wall_s": "wall s"}
-    heads |= {f"best_{metric.name}": "best"} if metric else {}
+    heads = _HEADS | {"energy_j": unit} | ({f"best_{metric.name}": "best"} if metric else {})
     rows = [["per round"], *([str(label)] for label in table.index)]
     for name, form in forms.items():
         rows[0] += [heads.get(name, name)] + [""] * (name in with_interval)
@@ -63,7 +64,7 @@ def _means(table: pd.DataFrame, metric: Metric | None, unit: str, with_interval:
 def _differences(differences: pd.DataFrame, metric: Metric | None, unit: str) -> Iterator[str]:
     """One line per variant but the first."""
     least = ({metric.name: 4} if metric else {}) | {"p_suc": 4, "cost": 1, "energy_j": 1}
-    heads = {"cost": "paid", "energy_j": unit}
+    heads = _HEADS | {"energy_j": unit}
     rows = [["per round", *(cell for name in least for cell in (heads.get(name, name), ""))]]
     for label, own in differences.groupby("variant", sort=False):
         by_figure = {row["figure"]: row for _, row in own.iterrows()}

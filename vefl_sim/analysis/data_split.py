@@ -14,6 +14,7 @@ from matplotlib.ticker import LogFormatter
 from numpy.typing import NDArray
 
 from vefl_sim.analysis.figures.panel import STYLE
+from vefl_sim.analysis.files import picture, require_ending, write_file
 from vefl_sim.core.errors import BadInput, ExperimentError
 from vefl_sim.core.rng import Streams
 from vefl_sim.experiment.experiment import DataTable, Experiment
@@ -116,8 +117,7 @@ def picture_path(path: Path) -> Path:
     if path.is_dir():
         raise BadInput(f"{path} is a folder: name a file in it, for example {path / 'data.png'}.")
     path = path if path.suffix else path.with_name(f"{path.name}.png")
-    if path.suffix.lower() not in _ENDINGS:
-        raise BadInput(f"{path} cannot be written: the name of a picture must end with {', '.join(_ENDINGS)}.")
+    require_ending(path, "picture", _ENDINGS)
     if not path.parent.is_dir():
         raise BadInput(f"{path} cannot be written: there is no folder {path.parent}.")
     return path
@@ -138,11 +138,7 @@ def draw_data_split(data_split: DataSplit, path: Path) -> Path:
             axes = figure.subplots()
             _draw_sizes(axes, -np.sort(-counts[:, 0]))
             axes.set(xlabel="CV, sorted by its number of samples", xlim=(0, len(counts)))
-        try:
-            figure.savefig(path, dpi=130)
-        except OSError as error:
-            raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
-    return path
+        return write_file(path, picture(figure, path.suffix.lower()))
 
 
 def panels(cvs: Axes, classes: Axes, counts: NDArray[np.int64], most: int | None = None) -> Any:

@@ -13,6 +13,7 @@ from vefl_sim.analysis.figures.measures import y_name
 from vefl_sim.analysis.figures.names import with_symbols
 from vefl_sim.analysis.figures.panel import STYLE, draw_panel, legend_below
 from vefl_sim.analysis.figures.request import FigureKind, Request
+from vefl_sim.analysis.files import picture, write_files
 from vefl_sim.analysis.overview import draw_overview
 from vefl_sim.records.run_directory import Run
 from vefl_sim.sweep.comparison import Comparison
@@ -59,9 +60,7 @@ def draw_comparison(comparison: Comparison, folder: Path | None = None) -> Path:
         legend_below(figure, lines)
         if len(comparison.seeds) > 1:
             figure.suptitle(f"mean ± s.d. of {len(comparison.seeds)} seeds", fontsize=9)
-        path = (folder or comparison.path) / "comparison.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=130)
+        (path,) = write_files({".png": picture(figure, ".png")}, "comparison", folder or comparison.path)
     return path
 
 

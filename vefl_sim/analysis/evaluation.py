@@ -130,18 +130,12 @@ def _with_data(experiment: Experiment, card: ModelCard, data: str, folder: Path 
 
 def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None = None, rule_note: str = "") -> Score:
     card = model.card
-    if dataset.input_shape != card.input_shape:
-        shapes = [" × ".join(map(str, shape)) for shape in (dataset.input_shape, card.input_shape)]
-        raise BadInput(
-            f"{name or dataset.name} has inputs of {shapes[0]}, and the model takes {shapes[1]}: name a data set with "
-            "inputs of this shape."
-        )
+    shapes = [" × ".join(map(str, shape)) for shape in (dataset.input_shape, card.input_shape)]
+    if shapes[0] != shapes[1]:
+        raise _misfit(name or dataset.name, f"inputs of {shapes[0]}", shapes[1])
     if (dataset.train_inputs.dtype == np.uint8) != (card.input_type == "uint8"):
         kinds = ("pixels", "other numbers") if card.scaling is None else ("no pixels", "pixels")
-        raise BadInput(
-            f"{name or dataset.name} has {kinds[0]}, and the model was trained on {kinds[1]}: name a data set whose "
-            "inputs have the same type."
-        )
+        raise _misfit(name or dataset.name, *kinds)
     targets, note = _targets(dataset, card, name or dataset.name)
     loss: Loss = load_part("learning.loss", card.loss)
     inputs, counts = dataset.test_inputs, (card.classes or 0) <= _MAX_CLASSES
@@ -154,22 +148,22 @@ def _score(model: TrainedModel, split: str, dataset: Dataset, name: str | None =
     return Score(described, len(targets), names, evaluation, card.loss, rule_note)
 
 
+def _misfit(name: str, has: str, takes: str) -> BadInput:
+    """The error about a data set that does not fit a model."""
+    return BadInput(f"{name} has {has}, and the model takes {takes}: name a data set that fits the model.")
+
+
 def _targets(dataset: Dataset, card: ModelCard, name: str) -> tuple[Targets, str]:
     """The targets; labels as the model numbers its classes, found by their names if it has them, and a note if not."""
     if card.classes is None:
         if dataset.classes is None and dataset.outputs == card.outputs:
             return dataset.test_targets, ""
-        what = f"{dataset.outputs} {'numbers per target' if dataset.classes is None else 'classes'}"
-        raise BadInput(
-            f"{name} has {what}, and the model predicts {card.outputs} numbers: name a data set with such targets."
-        )
+        what = "numbers per target" if dataset.classes is None else "classes"
+        raise _misfit(name, f"{dataset.outputs} {what}", f"{card.outputs} numbers per target")
     own, known = dataset.class_names, card.class_names
     if own and known and set(own) <= set(known):
         numbers = np.array([known.index(one) for one in own], np.int32)
         return numbers[dataset.test_targets], ""
     if dataset.classes != card.classes:
-        raise BadInput(
-            f"{name} has {dataset.classes or 'no'} classes, and the model has {card.classes}: name a data set with the "
-            "same classes, or with the names of some of them."
-        )
+        raise _misfit(name, f"{dataset.classes or 'no'} classes", f"{card.classes}, or some of them by their names")
     return dataset.test_targets, "" if own == known else "; its classes have other names, and are taken by number"

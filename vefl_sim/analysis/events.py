@@ -17,19 +17,18 @@ def select(
     between_s: tuple[float | None, float | None] = (None, None),
 ) -> pd.DataFrame:
     """Return the events that match all given filters; `between_s` is a half-open range of simulated seconds."""
-    keep = pd.Series(True, index=events.index)
-    if cv is not None:
-        keep &= events["cv"] == cv
-    if round is not None:
-        rounds = range(round, round + 1) if isinstance(round, int) else round
-        keep &= events["round"].between(rounds.start, rounds.stop, inclusive="left")
-    if kind is not None:
-        keep &= events["kind"] == kind
+    rounds = range(round, round + 1) if isinstance(round, int) else round
     first_s, last_s = between_s
-    if first_s is not None:
-        keep &= events["time_ns"] >= first_s * 1e9
-    if last_s is not None:
-        keep &= events["time_ns"] < last_s * 1e9
+    conditions = (
+        cv is None or events["cv"] == cv,
+        rounds is None or events["round"].between(rounds.start, rounds.stop, inclusive="left"),
+        kind is None or events["kind"] == kind,
+        first_s is None or events["time_ns"] >= first_s * 1e9,
+        last_s is None or events["time_ns"] < last_s * 1e9,
+    )
+    keep = pd.Series(True, index=events.index)
+    for condition in conditions:
+        keep &= condition
     return events[keep.fillna(False)]
 
 

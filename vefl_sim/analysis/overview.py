@@ -10,14 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from vefl_sim.analysis.figures.drawing import write_files
-from vefl_sim.analysis.figures.panel import STYLE, file_contents
+from vefl_sim.analysis.figures.measures import measure_of, series
+from vefl_sim.analysis.figures.panel import STYLE
+from vefl_sim.analysis.figures.request import Request
+from vefl_sim.analysis.files import pictures, write_files
+from vefl_sim.analysis.report.map import grid_lines_m
 from vefl_sim.analysis.verify.verification import blaming_damage
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.errors import BadInput, RunNotFound
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.records.run_directory import Run
-from vefl_sim.sweep.results.result import RunMeasurements, floats
+from vefl_sim.sweep.results.result import RunMeasurements
 
 _DARK, _BLUE, _RED, _GREEN, _STREET, _GREY = "#22303c", "#4a6fa5", "#c0392b", "#1b7f4b", "#d9dee3", "#a9b4bd"
 _OUTCOMES = {
@@ -40,7 +43,7 @@ def draw_overview(run: Run, folder: Path | None = None, round: int | None = None
     with blaming_damage(run), rc_context(STYLE):
         figure = Figure(figsize=(9.6, 5.0), layout="constrained")
         _draw(figure, run, round)
-        content = file_contents(figure, dpi=130)
+        content = pictures(figure, dpi=130)
     return [*write_files(content, "overview", folder or run.path)]
 
 
@@ -66,12 +69,7 @@ def _draw(figure: Figure, run: Run, round: int | None) -> None:
 
 def _rounds(run: Run) -> pd.DataFrame:
     """The rounds of a run; raises BadInput if there are none yet."""
-    try:
-        rounds = run.rounds
-    except RunNotFound:
-        if run.is_done:
-            raise
-        rounds = pd.DataFrame()
+    rounds = run.rounds if run.is_done or run.summary else pd.DataFrame()
     if not len(rounds):
         raise BadInput(f"{run.path} ({run.state}) has no finished rounds, so that there is nothing to draw yet.")
     return rounds
@@ -108,27 +106,19 @@ def _draw_scene(axes: Axes, run: Run, round: int, start_ns: int) -> None:
 
 def _streets(experiment: Experiment, mobility: pd.DataFrame) -> Sequence[Floats]:
     """The streets as lines, in m: those of the grid, or else where vehicles drove."""
-    if experiment.mobility.kind != "idm":
-        return [own[["x_m", "y_m"]].to_numpy(float) for _, own in mobility.groupby("vehicle")]
-    half_m = np.array(experiment.roads.blocks_xy) * experiment.roads.block_m / 2
-    steps_x, steps_y = (np.arange(-half, half + 1, experiment.roads.block_m) for half in half_m)
-    along_y = [np.array([[x, -half_m[1]], [x, half_m[1]]]) for x in steps_x]
-    return along_y + [np.array([[-half_m[0], y], [half_m[0], y]]) for y in steps_y]
+    if experiment.mobility.kind == "idm":
+        return grid_lines_m(experiment)
+    return [own[["x_m", "y_m"]].to_numpy(float) for _, own in mobility.groupby("vehicle")]
 
 
 def _draw_share(axes: Axes, run: Run, rounds: pd.DataFrame) -> None:
     """Draw the accuracy or other metric by round; without learning, the delivered share of the orders."""
-    metric = RunMeasurements(run).metric
-    is_share, title = True, "Delivered share of the orders"
-    values = floats(rounds["delivered"]) / np.where(rounds["ordered"] > 0, rounds["ordered"], np.nan)
-    if rounds["loss"].notna().any():
-        values = np.array([metric.of_column(value) for value in floats(rounds[metric.column])])
-        is_share, title = metric.is_share, f"Test {metric.name}"
-    known = np.isfinite(values)
-    marker = "o" if known.sum() <= _MAX_MARKERS else ""
-    axes.plot(rounds["round"][known], values[known], color=_GREEN, lw=2, ms=4, marker=marker)
-    axes.set_title(title)
-    axes.set_ylim(0, 1.03 if is_share else 1.08 * values[known].max(initial=0.0) or 1.0)
+    measured = RunMeasurements(run)
+    request = Request(kind="accuracy" if rounds["loss"].notna().any() else "delivered")
+    measure, known = measure_of(request.kind, measured.metric), series(measured, request)
+    axes.plot(known, color=_GREEN, lw=2, ms=4, marker="o" if len(known) <= _MAX_MARKERS else "")
+    axes.set_title(measure.in_round.capitalize())
+    axes.set_ylim(0, 1.03 if measure.is_share else 1.08 * known.max() or 1.0)
 
 
 def _draw_cost(axes: Axes, rounds: pd.DataFrame, experiment: Experiment) -> None:

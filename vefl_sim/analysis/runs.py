@@ -60,8 +60,9 @@ def _overview(path: Path) -> RunOverview:
     result = metric.of_summary("last", summary) if metric else None
     rounds = figure if isinstance(figure := summary.get("rounds"), int) else None
     planned, age_s = experiment.rounds if experiment else None, max(0.0, time.time() - _written(path))
-    known = metric if result is not None else None
-    return RunOverview(path.name, state, rounds, planned, known, result, age_s, experiment)
+    return RunOverview(
+        path.name, state, rounds, planned, metric if result is not None else None, result, age_s, experiment
+    )
 
 
 def _written(path: Path) -> float:
@@ -160,13 +161,11 @@ def run_lines(out: Path) -> Iterator[str]:
 def _results(runs: Sequence[RunOverview]) -> tuple[str, list[str]]:
     """Heading and cells of the metric; if the runs have different ones, each cell names its own."""
     metrics = [run.metric for run in runs if run.metric]
-    common = common_metric(metrics)
-    texts = ["–" if run.metric is None or run.result is None else run.metric.text(run.result) for run in runs]
-    if common or not metrics:
-        return common.name if common else "accuracy", texts
-    return "result", [
-        text if run.metric is None else f"{run.metric.name} {text}" for run, text in zip(runs, texts, strict=True)
-    ]
+    common, texts = common_metric(metrics), []
+    for run in runs:
+        name = "" if common or run.metric is None else f"{run.metric.name} "
+        texts.append("–" if run.metric is None or run.result is None else name + run.metric.text(run.result))
+    return common.name if common else "result" if metrics else "accuracy", texts
 
 
 def _differences(runs: Sequence[RunOverview]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vefl_sim.analysis.reasons import why_nobody
 from vefl_sim.core.errors import RunNotFound
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.learning.datasets.kinds import Rule
 from vefl_sim.learning.metric import metric_of_summary
@@ -116,15 +117,17 @@ def _grants(run: Run) -> str:
     return ""
 
 
-def why_empty(run: Run) -> str:
-    """Why no CV of a run got an order, as a clause; empty if one did, or if the scheme trains centrally.
+def trains_centrally(experiment: Experiment) -> bool:
+    """Whether no CV ever gets an order; a user-defined scheme is not loaded, as it may no longer exist."""
+    scheme = experiment.scheme.kind
+    return not is_part(scheme) and bool(declaration("scheme.kind", scheme, "trains_centrally", False))
 
-    A user-defined scheme is not loaded, as it may no longer exist.
-    """
+
+def why_empty(run: Run) -> str:
+    """Why no CV of a run got an order, as a clause; empty if one did, or if the scheme trains centrally."""
     if run.summary["updates_ordered"] or not run.summary["rounds"]:
         return ""
-    scheme = run.experiment.scheme.kind
-    if not is_part(scheme) and declaration("scheme.kind", scheme, "trains_centrally", False):
+    if trains_centrally(run.experiment):
         return ""
     ineligible = Counter(run.vehicles.query("state == 'ineligible'")["reason"].tolist())
     words = why_nobody(Counter(run.rounds["plan_status"].tolist()), ineligible)

@@ -1,7 +1,7 @@
 """The timeline of a run for Perfetto, the trace viewer at ui.perfetto.dev: tracks for the server, the gNB and every CV.
 
     server   rounds; orders, aggregations and evaluations as instants; CVs in coverage
-    gNB      counters of the uplink: queue, power and pRBs
+    gNB      counters of the uplink: power and pRBs
     CV n     times in coverage; in them training, waiting and upload of each order; losses and refusals as instants
 
 Arrows lead from an order to its training, its upload, and its aggregation or loss. The counters of the uplink are as
@@ -9,7 +9,7 @@ exact as what the run recorded: slots, bins of 50 ms, or only events. The integr
 case.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -19,9 +19,9 @@ import pandas as pd
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
 
 from vefl_sim.analysis.events import Event, Order, orders_in, outcome_of, rows_of
+from vefl_sim.analysis.files import require_ending, write_file
 from vefl_sim.core.clock import to_s
-from vefl_sim.core.errors import BadInput, CannotWrite, first_line, printable
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.errors import printable
 from vefl_sim.protocol.trace import DEPARTURES
 from vefl_sim.records.recorder import BIN_NS
 from vefl_sim.records.run_directory import Run
@@ -43,20 +43,12 @@ _Place = tuple[int, int]  # a time in ns and the id of an event, which orders wh
 def write_timeline(run: Run, file: Path | None = None, rounds: range | None = None) -> Path:
     """Write the timeline of a run, or of some of its rounds, to a file; the default is one in the run directory.
 
-    Returns the path. Its ending must be one of Perfetto's, so that no table and no experiment is ever overwritten.
+    Returns the path. Its ending must be one of Perfetto's.
     """
     name = f"timeline_{rounds.start}-{rounds.stop - 1}" if rounds else "timeline"
     path = file or run.path / (name + _ENDINGS[0])
-    if not path.name.endswith(_ENDINGS):
-        raise BadInput(f"{path} cannot be written: the name of a timeline must end with {' or '.join(_ENDINGS)}.")
-    content = _Timeline(run, rounds).drawn()
-    try:
-        with atomic_file(path) as partial:
-            partial.write_bytes(content)
-    except CannotWrite as error:
-        reason = first_line(error.__cause__ or error)
-        raise BadInput(f"{path} cannot be written ({reason}): choose another file.") from None
-    return path
+    require_ending(path, "timeline", _ENDINGS)
+    return write_file(path, _Timeline(run, rounds).drawn(), example=name + _ENDINGS[0])
 
 
 class _Timeline:
@@ -69,10 +61,6 @@ class _Timeline:
         flows = enumerate(self.all_orders, 1)
         self.orders = {n: order for n, order in flows if _is_in(rounds, order["training_ordered"])}
         self.events = [event for event in self.all_events if _is_in(rounds, event)]
-        if rounds and not self.events:
-            last = max((event["round"] or 0 for event in self.all_events), default=0)
-            span = f"1 to {last}" if last else "none"
-            raise BadInput(f"There is no such round in {run.path}: choose among the recorded rounds ({span}).")
         self.first_ns = self.events[0]["time_ns"] if rounds else 0
         self.last_ns = self.events[-1]["time_ns"] if self.events else 0
 
@@ -97,8 +85,7 @@ class _Timeline:
             self._order(tracks[order["training_ordered"]["cv"]], flow, order)
         for time_ns, _, event in sorted(self.marks, key=itemgetter(0, 1)):
             self.trace.packet.add(timestamp=time_ns, trusted_packet_sequence_id=1, track_event=event)
-        content: bytes = self.trace.SerializeToString()
-        return content
+        return bytes(self.trace.SerializeToString())
 
     def _track(self, name: str, parent: int = 0, *, unit: str = "") -> int:
         """Add a track below its earlier siblings; one with a unit is a counter. Returns its number."""
@@ -112,23 +99,23 @@ class _Timeline:
             track.counter.unit_name = unit
         return number
 
-    def _mark(self, at: _Place, kind: int, track: int, **more: Any) -> None:
+    def _mark(
+        self, at: _Place, kind: int, track: int, name: str = "", notes: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
+        """Add an event; `flow_ids` lead on from it, `terminating_flow_ids` end at it."""
+        if name:
+            more |= {"name": _text(name), "debug_annotations": _annotations(notes or {})}
         self.marks.append((*at, TrackEvent(type=kind, track_uuid=track, **more)))
 
-    def _slice(
-        self, track: int, name: str, begin: _Place, end: _Place | None, notes: dict[str, Any], flows: Sequence[int] = ()
-    ) -> None:
+    def _slice(self, track: int, name: str, begin: _Place, end: _Place | None, notes: Event, flow: int = 0) -> None:
         """Add a slice within those around it; without an end it is drawn to the end of the trace."""
-        annotations = _annotations(notes)
-        kind = TrackEvent.TYPE_SLICE_BEGIN
-        self._mark(begin, kind, track, name=_text(name), debug_annotations=annotations, flow_ids=flows)
+        self._mark(begin, TrackEvent.TYPE_SLICE_BEGIN, track, name, notes, flow_ids=[flow] if flow else [])
         if end is not None:
             self._mark(end, TrackEvent.TYPE_SLICE_END, track)
 
-    def _instant(self, track: int, name: str, at: Event, notes: dict[str, Any], **flows: Sequence[int]) -> None:
-        """Add an instant; `flow_ids` lead on from it, `terminating_flow_ids` end at it."""
-        annotations = _annotations(notes)
-        self._mark(_place(at), TrackEvent.TYPE_INSTANT, track, name=_text(name), debug_annotations=annotations, **flows)
+    def _instant(self, track: int, name: str, at: Event, notes: Event, **flows: Sequence[int]) -> None:
+        """Add an instant."""
+        self._mark(_place(at), TrackEvent.TYPE_INSTANT, track, name, notes, **flows)
 
     def _counter(self, parent: int, name: str, unit: str, changes: pd.Series) -> None:
         """A counter that sums up changes, within the time that is drawn; what rounding leaves of a sum counts as 0."""
@@ -194,7 +181,7 @@ class _Timeline:
             phases.append(("upload", started, outcome, _notes(offered or started) | result | applied))
         for name, begin, end, notes in phases:
             shown = f"{name}, lost" if lost and end is lost else name
-            self._slice(track, shown, _place(begin), _place(end) if end else None, notes, [flow])
+            self._slice(track, shown, _place(begin), _place(end) if end else None, notes, flow)
         if lost:
             self._instant(track, f"lost: {lost['reason']}", lost, _notes(lost), terminating_flow_ids=[flow])
 
@@ -207,45 +194,22 @@ def coverage_changes(events: Iterable[Event]) -> pd.Series:
 
 
 def _uplink_changes(run: Run, orders: Sequence[Order]) -> Iterator[tuple[str, str, pd.Series]]:
-    """Name, unit and changes of what the uplink does: bits in the queue, power, and pRBs where they are recorded."""
-    recorded, slot_ns = run.experiment.trace.slots, run.experiment.slots.slot_ns
+    """Name, unit and changes of what the uplink does: its power, and pRBs where they are recorded."""
+    recorded, slot_ns, mean = run.experiment.trace.slots, run.experiment.slots.slot_ns, ""
     if recorded == "full":
         rows = run.table("slots")
-        times = {"start": rows["slot"] * slot_ns, "end": (rows["slot"] + 1) * slot_ns}
-        spans = pd.DataFrame({**times, "power_w": rows["power_w"], "prbs": rows["prbs"]})
-        levels, names = rows.assign(time_ns=spans["start"]), ("queue", "transmit power", "pRBs used")
+        rows = rows.assign(start=rows["slot"] * slot_ns, end=(rows["slot"] + 1) * slot_ns)
     elif recorded == "uploads":
-        rows = run.table("uploads")
-        times = {"start": rows["time_ns"], "end": rows["time_ns"] + BIN_NS}
+        rows, mean = run.table("uploads"), ", mean over 50 ms"
         share = rows["slots"] * slot_ns / BIN_NS
-        spans = pd.DataFrame({**times, "power_w": share * rows["power_w"], "prbs": share * rows["prbs"]})
-        levels = rows.assign(time_ns=spans["end"])
-        names = ("queue, every 50 ms", "transmit power, mean over 50 ms", "pRBs used, mean over 50 ms")
+        rows = rows.assign(start=rows["time_ns"], end=rows["time_ns"] + BIN_NS)
+        rows = rows.assign(power_w=share * rows["power_w"], prbs=share * rows["prbs"])
     else:
-        spans, levels = pd.DataFrame(_mean_power(orders), columns=["start", "end", "power_w"]), pd.DataFrame()
-        names = ("queue, whole updates until their outcome", "transmit power, mean over each upload", "")
-    yield names[0], "bit", _queue_changes(orders, levels)
-    for name, unit, column in zip(names[1:], ("W", "pRBs"), spans.columns[2:], strict=False):
-        value = spans[column].astype(float)
-        yield name, unit, pd.concat([value.set_axis(spans["start"]), -value.set_axis(spans["end"])])
-
-
-def _queue_changes(orders: Sequence[Order], levels: pd.DataFrame) -> pd.Series:
-    """Changes of the bits in the queue; `levels`: recorded `bits_left` of CVs at `time_ns`.
-
-    A level counts while an update of the CV is offered, and neither received nor lost.
-    """
-    queued = [order for order in orders if "upload_offered" in order]
-    offers = [(order["upload_offered"], 1) for order in queued]
-    ends = [(outcome, 0) for order in queued if (outcome := outcome_of(order))]
-    names = ["time_ns", "cv", "bits_left", "queued"]
-    known = [(event["time_ns"], event["cv"], is_open * event["bits"], is_open) for event, is_open in (*ends, *offers)]
-    rows = pd.concat([levels.reindex(columns=names), pd.DataFrame(known, columns=names)]).astype(float)
-    rows = rows.sort_values("time_ns", kind="stable")  # at the same time: levels, outcomes, offers
-    is_event = rows["queued"].notna()
-    rows = rows[is_event | (rows.groupby("cv")["queued"].ffill() == 1)]
-    changes = rows.groupby("cv")["bits_left"].diff().fillna(rows["bits_left"])
-    return changes.set_axis(rows["time_ns"])
+        rows, mean = pd.DataFrame(_mean_power(orders), columns=["start", "end", "power_w"]), ", mean over each upload"
+    for column, name, unit in (("power_w", "transmit power", "W"), ("prbs", "pRBs used", "pRBs")):
+        if column in rows:
+            value = rows[column].astype(float)
+            yield name + mean, unit, pd.concat([value.set_axis(rows["start"]), -value.set_axis(rows["end"])])
 
 
 def _mean_power(orders: Iterable[Order]) -> Iterator[tuple[int, int, float]]:
@@ -278,7 +242,7 @@ def _notes(row: Event) -> dict[str, Any]:
     }
 
 
-def _annotations(notes: dict[str, Any]) -> list[dict[str, Any]]:
+def _annotations(notes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Values that Perfetto shows, by their names, as its messages."""
     kinds = {str: "string_value", bool: "bool_value", int: "int_value"}
     return [

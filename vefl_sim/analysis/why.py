@@ -1,10 +1,11 @@
 """Explains why an update was received or lost: the causal chain of one CV in one round, in sentences."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from vefl_sim.analysis.events import Event, causes_of, rows_of, select
+from vefl_sim.analysis.reasons import in_words
 from vefl_sim.core.clock import to_ns, to_s
 from vefl_sim.core.errors import BadInput
 from vefl_sim.experiment.experiment import Experiment
@@ -41,50 +42,30 @@ class Explanations:
 
     def __init__(self, events: pd.DataFrame, experiment: Experiment) -> None:
         self._experiment = experiment
-        self._by_id: dict[int, Event] = {}
-        self._by_cv: dict[int, list[Event]] = {}
-        self._by_pair: dict[tuple[int, int], list[Event]] = {}
+        self.by_id: dict[int, Event] = {}
+        """All events, in their order."""
+        self.by_cv: dict[int, list[Event]] = {}
+        self.by_pair: dict[tuple[int, int], list[Event]] = {}
+        """By CV and round."""
         self.started: dict[int, Event] = {}
         """The `round_started` event of each round."""
         for event in rows_of(events):
-            self._add(event)
-
-    def _add(self, event: Event) -> None:
-        self._by_id[event["id"]] = event
-        round_, cv = event["round"], event["cv"]
-        if event["kind"] == "round_started" and round_ is not None:
-            self.started.setdefault(round_, event)
-        if cv is not None:
-            self._by_cv.setdefault(cv, []).append(event)
-            if round_ is not None:
-                self._by_pair.setdefault((cv, round_), []).append(event)
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """All pairs (CV, round) that have an event of their own."""
-        return [pair for pair in self._by_pair if pair[1] in self.started]
-
-    def events_of(self, cv: int) -> list[Event]:
-        """All events of a CV, in their order."""
-        return self._by_cv.get(cv, [])
-
-    @property
-    def events(self) -> Iterable[Event]:
-        """All events, in their order."""
-        return self._by_id.values()
-
-    @property
-    def cvs(self) -> list[int]:
-        """All CVs that have an event."""
-        return list(self._by_cv)
+            self.by_id[event["id"]] = event
+            round_, cv = event["round"], event["cv"]
+            if event["kind"] == "round_started" and round_ is not None:
+                self.started.setdefault(round_, event)
+            if cv is not None:
+                self.by_cv.setdefault(cv, []).append(event)
+            if cv is not None and round_ is not None:
+                self.by_pair.setdefault((cv, round_), []).append(event)
 
     def why(self, cv: int, round: int) -> list[str]:
         """The sentences of `vefl_sim.why` for a round that exists."""
         narrator = Narrator(self._experiment, self.started[round], cv)
-        mine = self._by_pair.get((cv, round))
+        mine = self.by_pair.get((cv, round))
         if not mine:
-            return [narrator.absence(self.events_of(cv))]
-        chains = (causes_of(self._by_id, event_id) for event_id in _last_of_each_order(mine))
+            return [narrator.absence(self.by_cv.get(cv, []))]
+        chains = (causes_of(self.by_id, event_id) for event_id in _last_of_each_order(mine))
         return [sentence for links in chains for event in links for sentence in narrator.sentences(event)]
 
 
@@ -193,13 +174,7 @@ class Narrator:
         )
 
     def _cv_ineligible(self, event: Event) -> str:
-        reasons = {
-            "time": "no time was left for training after the worst-case upload",
-            "cpu": "its CPU is too slow for a single iteration in that time",
-            "energy": "a single iteration would exceed its energy budget",
-            "budget": "the rest of its share of the budget does not pay for a single iteration",
-        }
-        reason = reasons.get(event["reason"], event["reason"])
+        reason = in_words(event["reason"])
         return f"{self._situation(event)} The CV was not eligible: {reason}{self._wait(event)}."
 
     def _wait(self, event: Event) -> str:
@@ -248,14 +223,9 @@ class Narrator:
         )
 
     def _update_lost(self, event: Event) -> str:
-        causes = {
-            "round_ended": "the round ended",
-            "coverage_left": f"the CV left coverage, {event['distance_m']:.1f} m from the gNB",
-            "trip_ended": f"the CV ended its trip, {event['distance_m']:.1f} m from the gNB",
-            "training_unfinished": "the time was over before the training was finished",
-            "expired": f"its order expired after {self.round_s:g} s",
-        }
-        cause, total = causes.get(event["reason"], event["reason"]), event["bits"] + event["bits_left"]
+        cause, total = in_words(event["reason"]), event["bits"] + event["bits_left"]
+        if event["reason"] in DEPARTURES:
+            cause += f", {event['distance_m']:.1f} m from the gNB"
         return (
             f"The update was lost because {cause}: {event['bits_left'] / 1e3:.1f} of "
             f"{total / 1e3:.1f} kbit were not sent yet after {self._sent(event)}. {self._bill(event)}"

@@ -176,6 +176,8 @@ def trace(
     with blaming_damage(found):
         if not found.is_checked:
             print("# not checked: the run has recorded no digests of its tables", file=sys.stderr)
+        recorded = found.events
+        require_known(recorded, cv, rounds)
         if perfetto:
             from vefl_sim.analysis.timeline import write_timeline
 
@@ -184,8 +186,6 @@ def trace(
             page = "https://ui.perfetto.dev, which reads it in the browser and uploads nothing"
             _print([f"{path} ({size}): open it at {page}"])
             return
-        recorded = found.events
-        require_known(recorded, cv, rounds)
         if why:
             if cv is None or rounds is None or len(rounds) > 1:
                 raise BadInput(how_to_choose(found, cv=cv, rounds=rounds))

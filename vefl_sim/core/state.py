@@ -5,7 +5,18 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, UnionType
-from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -25,11 +36,24 @@ class Stateful(Protocol):
 
     def state(self) -> State:
         """Return everything that later behaviour depends on and that does not follow from the experiment."""
-        ...
 
     def restore(self, state: State) -> None:
         """Continue from a saved state; called on a newly created object."""
-        ...
+
+
+class SavedAttributes:
+    """Mixin of objects whose state is the values of some attributes: numbers, lists of them, and Counters."""
+
+    saved: ClassVar[tuple[str, ...]]  # names of these attributes
+
+    def state(self) -> State:
+        """The values of the saved attributes, for a checkpoint."""
+        return {name: state_of(getattr(self, name)) for name in self.saved}
+
+    def restore(self, state: State) -> None:
+        """Restore the saved attributes from a checkpoint."""
+        for name in self.saved:
+            setattr(self, name, Counter(state[name]) if isinstance(getattr(self, name), Counter) else state[name])
 
 
 def optional_state(component: object) -> State | None:
@@ -77,7 +101,7 @@ def _saved_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 def pack(state: Any, arrays: Arrays, name: str = "") -> Any:
     """Convert a state to JSON values; its arrays are stored in `arrays`, named by their path in the state."""
-    if isinstance(state, np.ndarray) and state.dtype != object:
+    if isinstance(state, np.ndarray) and not state.dtype.hasobject:  # which would need pickle
         while name in arrays:
             name += "'"  # two paths may be equal: the key "a/b", or the key "b" inside "a"
         arrays[name] = state

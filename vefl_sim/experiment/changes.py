@@ -1,7 +1,7 @@
 """Keys that change during a run: which keys can, and the experiment that is in force at a time.
 
-Random numbers belong to a seed, a CV and a slot, not to the order of draws. So up to the change a run is the run without
-it, and both go on in the same world.
+Random numbers belong to a seed, a CV and a slot, not to the order of draws. So up to the change a run is the run
+without it, and both go on in the same world.
 """
 
 from collections.abc import Iterator, Sequence

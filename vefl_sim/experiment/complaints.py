@@ -63,12 +63,12 @@ def unknown(where: tuple[Any, ...]) -> str:
             return f"{name} is a key of [{other}]: write it below the line [{other}]."
         if scope := _not_modelled(name):
             return f"[{name}] is not a known table{scope}."
-        nearest = _nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*_KEYS, "sweep", "figure"))])
-        return f"[{name}] is not a known table; the nearest is {nearest}."
+        other = nearest(f"[{name}]", ["[[compare]]", *(f"[{known}]" for known in (*_KEYS, "sweep", "figure"))])
+        return f"[{name}] is not a known table; the nearest is {other}."
     own = table[0]
     if not other and (scope := _not_modelled(name)):
         return f"{own}.{name} is not a known key of [{own}]{scope}."
-    hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{_nearest(name, _KEYS[own])}."
+    hint = f"did you mean {other}.{name}?" if other else f"the nearest is {own}.{nearest(name, _KEYS[own])}."
     return f"{own}.{name} is not a known key of [{own}]; {hint}"
 
 
@@ -97,7 +97,8 @@ def is_key(table: str, key: str) -> bool:
     return key in _KEYS.get(table, ())
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is most similar to `word`."""
     return difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.0)[0]
 
 

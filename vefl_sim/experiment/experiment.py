@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from vefl_sim.core.clock import SlotGrid, to_ns
 from vefl_sim.experiment.fields import (
+    Arguments,
     BitCount,
     Blocks,
     Count,
@@ -347,6 +348,18 @@ class AgentTable(Table):
     """Names of the features of a CV that it sees; all if not given."""
 
 
+class FlowerTable(Table):
+    """A strategy of Flower as a scheme (`scheme.kind = "vefl_sim.flower:Strategy"`)."""
+
+    strategy: PartName | None = None
+    """The strategy: `module:name` of a class of `flwr.server.strategy`, or of a class or function of your own."""
+    arguments: Arguments | None = None
+    """Its arguments by name, as a table [flower.arguments]."""
+    select: bool = False
+    """Whether it also chooses who trains (`configure_fit`), among the CVs in coverage that can do an iteration;
+    otherwise all of them train."""
+
+
 class AggregationTable(Table):
     """How received updates are combined into the next model."""
 
@@ -540,6 +553,7 @@ class Experiment(Table):
     server: ServerTable = ServerTable()
     scheme: SchemeTable = SchemeTable()
     agent: AgentTable = AgentTable()
+    flower: FlowerTable = FlowerTable()
     aggregation: AggregationTable = AggregationTable()
     data: DataTable = DataTable()
     model: ModelTable = ModelTable()

@@ -1,6 +1,7 @@
 """Types of TOML keys with their allowed ranges, the base class of all TOML tables, and how keys are changed."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -88,6 +89,19 @@ Degrees = Annotated[float, Field(ge=-180, le=180)]
 Place = Annotated[tuple[Degrees, Degrees], Field(strict=False, json_schema_extra={"format": "point"})]
 
 
+def _require_plain(value: Any) -> Any:
+    """Refuse what a run directory could not store as it is: dates, and numbers that are not finite."""
+    for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _require_plain(entry)
+    if not isinstance(value, (dict, list, bool, int, float, str)) or value in (math.inf, -math.inf) or value != value:
+        raise ValueError(f"it may hold numbers, texts, lists and tables, not {value}")
+    return value
+
+
+Arguments = Annotated[dict[str, Any], AfterValidator(_require_plain)]
+"""Arguments of a part by name."""
+
+
 class Table(BaseModel):
     """Base class of all tables: frozen and strictly typed, without unknown keys, NaN or infinity."""
 
@@ -118,5 +132,9 @@ def setting_texts(settings: Settings) -> Sequence[str]:
 
 
 def _toml_value(value: Any) -> str:
-    """A Python value in the syntax of TOML, which is that of JSON for all that a key can hold."""
+    """A Python value in the syntax of TOML, which is that of JSON for all that a key can hold but a table."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_toml_value(str(key))} = {_toml_value(one)}' for key, one in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
     return json.dumps(value, ensure_ascii=False, default=lambda other: getattr(other, "item", other.__str__)())

@@ -6,7 +6,7 @@ needed. What distinguishes it from others of its family it declares itself, besi
 
 SCHEMES = {
     "pdpc": "vefl_sim.schemes.pdpc:Pdpc",
-    "fdpc": "vefl_sim.schemes.fdpc:Fdpc",
+    "fdpc": "vefl_sim.schemes.pdpc:Fdpc",
     "fedprox": "vefl_sim.schemes.fedprox:FedProx",
     "fedavg": "vefl_sim.schemes.fedprox:FedAvg",
     "random": "vefl_sim.schemes.selection:RandomSelection",

@@ -5,6 +5,7 @@ A part may declare what the rest of the program has to know about it, for exampl
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -143,11 +144,20 @@ def _other_arguments(own: Callable[..., Any], definition: Callable[..., Any]) ->
     return None
 
 
-_KEY_LISTS = ("unused_keys", "unused_environment")
-_DECLARATIONS = (
-    *(*_KEY_LISTS, "unused_when", "contradictions", "no_cv_message", "selects", "trains_centrally"),
-    *("train_samples", "test_samples", "side_px", "channels", "wall_s_per_s", "label"),
-)
+def _is_key_list(value: Any) -> bool:
+    return not isinstance(value, str) and all(is_key(*one.partition(".")[::2]) for one in value)
+
+
+_DECLARATIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("unused_keys", "unused_environment"), ("a list of keys", _is_key_list)),
+    **dict.fromkeys(("unused_when", "contradictions", "no_cv_message"), ("a function or a staticmethod", callable)),
+    **dict.fromkeys(("selects", "trains_centrally"), ("True or False", lambda value: isinstance(value, bool))),
+    **dict.fromkeys(
+        ("train_samples", "test_samples", "side_px", "channels"), ("a whole number from 1 on", lambda value: value >= 1)
+    ),
+    "wall_s_per_s": ("a number from 0 on", lambda value: 0 <= value < float("inf")),
+    "label": ("text", lambda value: isinstance(value, str)),
+}
 """What a user-defined part can declare (docs/parts.md); other attributes of it mean nothing to the program."""
 
 
@@ -156,21 +166,34 @@ def declaration(key: str, name: str, attribute: str, default: Any) -> Any:
 
     A user-defined class inherits no declaration: it may well use a key that its base class does not use.
     """
-    part = load_part(key, name)
+    if not is_part(name):
+        return getattr(load_part(key, name), attribute, default)
+    if attribute not in _DECLARATIONS:
+        return default  # without importing the part, which may be that of a stranger's run
+    part, (wanted, is_right) = load_part(key, name), _DECLARATIONS[attribute]
     inherited = isinstance(part, type) and attribute not in vars(part)
-    if is_part(name) and (inherited or attribute not in _DECLARATIONS):
-        return default
-    declared = getattr(part, attribute, default)
-    if attribute in _KEY_LISTS and not all(is_key(*one.partition(".")[::2]) for one in declared or ()):
-        raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be a list of keys.')
-    return declared
+    declared = default if inherited else getattr(part, attribute, default)
+    with suppress(Exception):
+        if declared is default or is_right(declared):
+            return declared
+    raise ExperimentError(f'{key} = "{name}" declares {attribute} = {declared!r}: it must be {wanted}.')
+
+
+def require_declarations(key: str, name: str) -> None:
+    """Raise an ExperimentError if a user-defined part declares something of a wrong type."""
+    for attribute in _DECLARATIONS if is_part(name) else ():
+        declaration(key, name, attribute, None)
 
 
 def declared_results(key: str, name: str, attribute: str, experiment: Experiment) -> list[Any]:
     """What the function yields that a part declares as `attribute`; an error in that of a user is one sentence."""
     try:
         results = declaration(key, name, attribute, nothing)(experiment)
-        return [results] if isinstance(results, str) else [*results]
+        results = [results] if isinstance(results, str) else [*results]
+        for _, keys in results if attribute == "unused_when" else ():
+            if not _is_key_list(keys):
+                raise ValueError(f"{keys!r} is not a list of keys")
+        return results
     except Exception as error:
         if isinstance(error, VeflError) or not is_part(name):
             raise
@@ -184,7 +207,11 @@ def part_digests(experiment: Experiment) -> dict[str, str]:
 
 def part_names(experiment: Experiment) -> list[tuple[str, str]]:
     """The (TOML key, `module:name`) of every user-defined part in use."""
-    others = {"model.factory": experiment.model.factory, "agent.policy": experiment.agent.policy}
+    others = {
+        "model.factory": experiment.model.factory,
+        "agent.policy": experiment.agent.policy,
+        "flower.strategy": experiment.flower.strategy,
+    }
     named = (*kinds_of(experiment), *((key, name) for key, name in others.items() if name))
     return [(key, name) for key, name in named if is_part(name)]
 

@@ -6,7 +6,7 @@ from math import log10
 from vefl_sim.core.clock import to_ns
 from vefl_sim.experiment.changes import with_changes, wrong_changes
 from vefl_sim.experiment.experiment import Experiment, LearningTable
-from vefl_sim.experiment.plugins import declared_results, kinds_of
+from vefl_sim.experiment.plugins import declared_results, kinds_of, require_declarations
 from vefl_sim.experiment.unused_keys import is_used, unused_keys
 
 MAX_ROUNDS = 1_000_000
@@ -67,6 +67,7 @@ def contradictions(experiment: Experiment) -> Iterator[str]:
                 f"{' and '.join(changed)}."
             )
     for key, name in kinds_of(e):
+        require_declarations(key, name)
         yield from declared_results(key, name, "contradictions", e)
     wrong = [*wrong_changes(e)]
     yield from wrong

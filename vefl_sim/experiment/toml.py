@@ -154,12 +154,17 @@ def _tables(path: Path, text: str, above: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _merged(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Keys of `tables` replace those of `base` one by one; [[compare]], [sweep] and [figure] as a whole."""
+    """Keys of `tables` replace those of `base` one by one; [[compare]], [sweep] and [figure] as a whole.
+
+    A list of seeds replaces `run.seed` of the base.
+    """
     merged = base | tables
     for name in base.keys() & tables.keys() & TABLES.keys():
         rivals = {_RIVALS.get(f"{name}.{key}") for key in tables[name]}
         kept = {key: value for key, value in base[name].items() if key not in rivals}
         merged[name] = kept | tables[name]
+    if "seeds" in tables or "seeds" in tables.get("sweep", {}):
+        merged["run"] = {key: value for key, value in merged.get("run", {}).items() if key != "seed"}
     return merged
 
 
@@ -215,7 +220,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
                 f"{path} is a map: name it as mobility.file of an experiment, as experiments/own_map.toml does, or "
                 f"create an experiment with python -m vefl_sim map import (an .osm or .net.xml)."
             ) from None
-        raise ExperimentError(f"{path} is not valid TOML: {error}.") from None
+        problem = error if isinstance(error, tomllib.TOMLDecodeError) else "it has a number with thousands of digits"
+        raise ExperimentError(f"{path} is not valid TOML: {problem}.") from None
     except RecursionError:
         raise ExperimentError(f"{path} is nested too deeply to be an experiment.") from None
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import is_key
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.kinds import FAMILIES
 from vefl_sim.experiment.plugins import Unused, declaration, declared_results, is_part, kinds_of, load_part
@@ -14,17 +12,20 @@ _UNUSED_WITHOUT_CONSTRAINTS = (
     *("server.early_close", "server.retry_s", "aggregation.form", "aggregation.weights_over", "downlink.kind"),
 )
 _BROADCAST_KEYS = ("downlink.rate_floor", "downlink.tx_power_w", "downlink.noise_figure_db")
-_AGENT_KEYS = ("agent.policy", "agent.action", "agent.max_cvs", "agent.levels", "agent.features")
+_TABLES_OF_SCHEMES = {"agent": "vefl_sim.gym:PolicyScheme", "flower": "vefl_sim.flower:Strategy"}
+"""Tables that only one scheme uses, which says so itself (`uses_table`)."""
 
 
 def unused_keys(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (key, sentence) for each key that differs from its default although the experiment does not use it."""
+    causes: dict[str, str] = {}  # the first that makes a key useless
     for cause, keys in unused_by_cause(e):
-        for key in keys:
-            table, name = key.split(".")
-            if getattr(getattr(e, table), name) != _default(e, key):
-                remove = f"remove it (on the command line: --set {key}=)"
-                yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
+        causes = dict.fromkeys(keys, cause) | causes
+    for key, cause in causes.items():
+        table, name = key.split(".")
+        if getattr(getattr(e, table), name) != _default(e, key):
+            remove = f"remove it (on the command line: --set {key}=)"
+            yield key, f"{key} has no effect with {cause}: {remove}{_remedy(cause, key)}."
 
 
 def _remedy(cause: str, key: str) -> str:
@@ -87,16 +88,17 @@ def unused_by_cause(e: Experiment) -> Iterator[Unused]:
     """Yield (the setting that makes keys useless, these keys)."""
     for key, name in kinds_of(e):
         causes: list[Unused] = [*_unused_by(key, name), *declared_results(key, name, "unused_when", e)]
-        if unknown := [one for _, keys in causes for one in keys if not is_key(*one.partition(".")[::2])]:
-            raise ExperimentError(f'{key} = "{name}" declares as unused {unknown[0]!r}, which is not a key.')
         yield from causes
         if key == "scheme.kind" and not e.scheme.constrained and "scheme.constrained" not in causes[0][1]:
             yield "scheme.constrained = false", _UNUSED_WITHOUT_CONSTRAINTS
-    if not (is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "plans_by_agent", False)):
-        yield f'scheme.kind = "{e.scheme.kind}", only with "vefl_sim.gym:PolicyScheme"', _AGENT_KEYS
-    elif e.agent.action == "plan":
+    used = is_part(e.scheme.kind) and getattr(load_part("scheme.kind", e.scheme.kind), "uses_table", None)
+    for table, kind in _TABLES_OF_SCHEMES.items():
+        if table != used:
+            keys = [f"{table}.{key}" for key in type(getattr(e, table)).model_fields]
+            yield f'scheme.kind = "{e.scheme.kind}", only with "{kind}"', keys
+    if used == "agent" and e.agent.action == "plan":
         yield 'agent.action = "plan"', ("vefl.method", "vefl.min_local_iterations")
-    else:
+    elif used == "agent":
         yield f'agent.action = "{e.agent.action}", only with "plan"', ("agent.levels",)
     if e.radio.fading != "rician":
         yield f'radio.fading = "{e.radio.fading}", only with "rician"', ("radio.rician_k_db",)

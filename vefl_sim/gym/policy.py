@@ -24,7 +24,7 @@ class PolicyScheme(Pdpc):
     """
 
     label = "agent"
-    plans_by_agent = True  # uses the table [agent]
+    uses_table = "agent"
     unused_keys = (*Pdpc.unused_keys, *KEYS_WITHOUT_ROUNDS, "scheme.constrained")
 
     def __init__(self, experiment: Experiment) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from simpy import Event
 
 from vefl_sim.core.clock import SlotGrid
-from vefl_sim.core.state import State, from_state
+from vefl_sim.core.state import SavedAttributes, State, from_state
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
 from vefl_sim.protocol.ledger import Account, Ledger
 from vefl_sim.protocol.mac import Burst, MacScheduler
@@ -55,14 +55,6 @@ class GNodeB:
         self.uplink.add(upload)
         self._woken.send()
         return upload
-
-    def state(self) -> State:
-        """State of the MAC; uploads in progress are saved with the orders of their CVs."""
-        return self.mac.state()
-
-    def restore(self, state: State) -> None:
-        """Restore the state of the MAC from a checkpoint."""
-        self.mac.restore(state)
 
     def resume_upload(self, order: TrainOrder, account: Account, state: State) -> Upload:
         """Queue an upload that was in progress when the checkpoint was written."""
@@ -145,11 +137,12 @@ class GNodeB:
 
 
 @dataclass
-class Broadcaster:
+class Broadcaster(SavedAttributes):
     """Sends the model to the CVs of each plan; a broadcast begins when the one before has ended."""
 
     downlink: Downlink
     busy_until_ns: int = 0
+    saved = ("busy_until_ns",)
 
     def worst_ns(self, snapshot: CoverageSnapshot) -> int:
         """Time until the CVs of a snapshot have the model, if all of them are to get it; plans count on this."""
@@ -169,11 +162,3 @@ class Broadcaster:
         self.busy_until_ns = start_ns + duration_ns
         bits, energy_j = self.downlink.bits, self.downlink.energy_j(duration_ns)
         return Broadcast(snapshot.time_ns, start_ns, self.busy_until_ns, len(rows), bits, rate_bps, energy_j)
-
-    def state(self) -> State:
-        """The end of the last broadcast."""
-        return {"busy_until_ns": self.busy_until_ns}
-
-    def restore(self, state: State) -> None:
-        """Restore the end of the last broadcast from a checkpoint."""
-        self.busy_until_ns = state["busy_until_ns"]

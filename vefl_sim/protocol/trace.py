@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform, get_args
 
-from vefl_sim.core.state import State
+from vefl_sim.core.state import SavedAttributes
 
 if TYPE_CHECKING:  # slow to import, and not needed to read traces
     from vefl_sim.experiment.experiment import Experiment
@@ -185,11 +185,13 @@ class Noted:
     event: TraceEvent
 
 
-class Trace:
+class Trace(SavedAttributes):
     """Numbers events, and passes them and other news of a run to those who listen."""
 
+    saved = ("count",)  # of events so far, so that numbers continue after a checkpoint
+
     def __init__(self, env: "NanosecondEnvironment") -> None:
-        self.env, self._count = env, 0
+        self.env, self.count = env, 0
         self._listeners: defaultdict[type, list[Callable[[Any], None]]] = defaultdict(list)
 
     def on(self, kind: type, listener: Callable[[Any], None]) -> None:
@@ -204,14 +206,6 @@ class Trace:
 
     def note(self, event: TraceEvent, cause: int | None = None, time_ns: int | None = None) -> int:
         """Note an event that happens now, or at `time_ns`; its number is the `cause` of what follows from it."""
-        self._count += 1
-        self.tell(Noted(self._count, cause, self.env.now if time_ns is None else time_ns, event))
-        return self._count
-
-    def state(self) -> State:
-        """The number of events so far."""
-        return {"count": self._count}
-
-    def restore(self, state: State) -> None:
-        """Restore the event count, so that numbers continue after a checkpoint."""
-        self._count = state["count"]
+        self.count += 1
+        self.tell(Noted(self.count, cause, self.env.now if time_ns is None else time_ns, event))
+        return self.count

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from vefl_sim.core.arrays import open_npz, read_array
 from vefl_sim.core.errors import BadInput, NotResumable, first_line
@@ -138,7 +138,11 @@ def _read(file: Path, with_state: bool = True) -> Checkpoint:
             names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
             arrays = {name: read_array(archive, name) for name in names} if with_state else {}
             content["state"] = unpack(content["state"], arrays) if with_state else {}
-            checkpoint = TypeAdapter(Checkpoint).validate_python(content)
+            try:
+                checkpoint = TypeAdapter(Checkpoint).validate_python(content)
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise ValueError(f"its {_STATE}: {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None
             if not are_figures(checkpoint.figures):
                 raise ValueError(f"its {_STATE} has figures of other types")
             if _name(checkpoint) != file.name:

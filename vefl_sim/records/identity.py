@@ -16,10 +16,10 @@ from vefl_sim.core.files import cache_directory, ensure_writable, open_file, rea
 from vefl_sim.core.memory import require_memory
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.part_files import part_digest, what_is_computed
-from vefl_sim.experiment.plugins import declaration, part_digests
+from vefl_sim.experiment.plugins import declaration, is_part, part_digests
 from vefl_sim.experiment.toml import as_toml, resolved
 from vefl_sim.experiment.unused_keys import without_unused_keys
-from vefl_sim.mobility.recorded.playback import recording_digest
+from vefl_sim.mobility.recorded.playback import digest_of, recording_digest
 
 _VERSIONED = ("vefl_sim", "simpy", "numpy", "scipy", "jax", "jaxlib", "flax", "pyarrow", "pandas")
 _PRESENTATION = {"__main__", "cli", "analysis", "sweep"}
@@ -74,8 +74,9 @@ class Identity:
     def versions(self) -> dict[str, Any]:
         """Versions and digests of everything that a run depends on, as written to versions.json."""
         traffic = declaration("mobility.kind", self.experiment.mobility.kind, "packages", ())
+        flower = ("flwr",) if self.experiment.flower.strategy else ()
         packages = {}
-        for name in (*_VERSIONED, *traffic):
+        for name in (*_VERSIONED, *traffic, *flower):
             with suppress(metadata.PackageNotFoundError):  # resuming a run does not need the traffic simulator
                 packages[name] = version(name)
         return {
@@ -94,9 +95,12 @@ def config_digest(experiment: Experiment) -> str:
 
 
 def mobility_digest(experiment: Experiment) -> str:
-    """Digest of the recording or map that `mobility.file` names; a device or pipe, which may never end, is refused."""
-    digest = declaration("mobility.kind", experiment.mobility.kind, "file_digest", None) or recording_digest
-    return str(digest(experiment.mobility.file))
+    """Digest of the file that `mobility.file` names; the traffic of a user may have any format."""
+    kind, file = experiment.mobility.kind, experiment.mobility.file
+    if is_part(kind) and Path(file).is_file():
+        return digest_of(Path(file))
+    digest = declaration("mobility.kind", kind, "file_digest", None) or recording_digest
+    return str(digest(file))
 
 
 def start_digest(file: str) -> str:

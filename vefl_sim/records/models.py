@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from vefl_sim.core.arrays import NamedArrays, read_npz, write_npz
 from vefl_sim.core.errors import RunNotFound, first_line
 from vefl_sim.core.files import explain_write_errors, read_file, write_text
-from vefl_sim.core.state import State
+from vefl_sim.core.state import SavedAttributes
 from vefl_sim.experiment.plugins import make_part
 from vefl_sim.learning.learner import Evaluation
 from vefl_sim.learning.model_card import ModelCard
@@ -34,19 +34,21 @@ _MAX_COUNT = 2**53  # whole numbers from here on are not exact in every reader o
 T = TypeVar("T")
 
 
-class ModelFiles:
+class ModelFiles(SavedAttributes):
     """Writes the models of one run. A resumed run writes the files after its checkpoint again, with the same bytes."""
+
+    saved = ("best",)
 
     def __init__(self, run: Path, keep: int | Literal["best"] | None, card: ModelCard) -> None:
         self._run, self._keep, self._card = run, keep, card
-        self._best = -math.inf  # score of the best model so far
+        self.best = -math.inf  # score of the best model so far
 
     def keep(self, round: int, evaluation: Evaluation | None, arrays: Callable[[], NamedArrays]) -> None:
         """Keep the model after a round if it is due or, with "best", if it is better than any before."""
         if self._keep == "best":
-            if evaluation is None or evaluation.score <= self._best:
+            if evaluation is None or evaluation.score <= self.best:
                 return
-            self._best = evaluation.score
+            self.best = evaluation.score
         elif self._keep is None or round % self._keep:
             return
         if not (model := arrays()):
@@ -70,14 +72,6 @@ class ModelFiles:
         write_npz(file, known)
         if not (self._run / CARD).exists():
             self._card.write(self._run / CARD)
-
-    def state(self) -> State:
-        """The best score so far, for a checkpoint."""
-        return {"best": self._best}
-
-    def restore(self, state: State) -> None:
-        """Restore the best score from a checkpoint."""
-        self._best = state["best"]
 
 
 def _file(run: Path, round: int | None = None) -> Path:

@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from vefl_sim.core.state import State, from_state, state_of
+from vefl_sim.core.state import SavedAttributes
 from vefl_sim.protocol.trace import LOSSES
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Tally:
+class Tally(SavedAttributes):
     """Counts rounds, updates, money and energy."""
 
     rounds: int = 0
@@ -27,6 +27,10 @@ class Tally:
     accuracies: list[float] = field(default_factory=list)  # empty without classes
     losses: list[float] = field(default_factory=list)
     diverged: bool = False
+    saved = (
+        *("rounds", "ordered", "lost", "cost", "energy_j", "steps", "applied", "staleness"),
+        *("accuracies", "losses", "diverged"),
+    )
 
     def add(self, report: "RoundReport") -> None:
         """Add the figures of a finished round."""
@@ -43,14 +47,6 @@ class Tally:
                 self.accuracies.append(report.evaluation.accuracy)
             self.losses.append(report.evaluation.loss)
             self.diverged = not math.isfinite(report.evaluation.loss)
-
-    def state(self) -> State:
-        """All sums so far, for a checkpoint."""
-        return cast(State, state_of(self))
-
-    def restore(self, state: State) -> None:
-        """Restore the sums from a checkpoint."""
-        vars(self).update(vars(from_state(Tally, state)))
 
     def figures(self) -> dict[str, Any]:
         """The figures in the form of summary.json, which has finite numbers only."""

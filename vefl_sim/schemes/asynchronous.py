@@ -44,7 +44,7 @@ class AfaCd(Scheme):
     """
 
     label = "AFA-CD"
-    proximal_mu = 0.0
+    proximal_mu: float | None = 0.0
     default_rate = 0.2  # from the search described in docs/schemes.md
     unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, *BYZANTINE_KEYS, "learning.proximal_mu")
     unused_without_rounds = (*SUM_KEYS, "server.early_close")
@@ -69,27 +69,29 @@ class AfaCd(Scheme):
             )
 
     def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment)
         rule = experiment.aggregation
         self.buffer = None if experiment.scheme.rounds else rule.buffer or experiment.scheme.selected
-        self._rate, self._whole = rule.server_rate or self.default_rate, rule.weights_over or "delivered"
-        self._constrained, self._budget = experiment.scheme.constrained, experiment.vefl.budget
-        self._learning = experiment.learning
+        self._rate = rule.server_rate or self.default_rate
 
     def plan(self, observation: Observation) -> Plan:
         """Order every eligible CV of the observation, within the rest of its share Ξ/V of the budget."""
-        return equal_shares_for_all(observation.at_most(self._budget), self._constrained)
+        return equal_shares_for_all(
+            observation.at_most(self._experiment.vefl.budget), self._experiment.scheme.constrained
+        )
 
     def weights(self, received: Received) -> Floats:
         """rate/(m·δ·steps): makes m model differences mean gradients, times the server's learning rate over m."""
-        step_size = step_sizes(self._learning, received.iterations, received.samples)
+        step_size = step_sizes(self._experiment.learning, received.iterations, received.samples)
         return self._rate / (len(received.cv) * step_size)
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Turn the model differences into mean gradients, with equal shares of the server's learning rate."""
-        share = shares_over(self._whole, np.ones(len(observation.cv)), observation, plan, delivered)
+        whole = self._experiment.aggregation.weights_over or "delivered"
+        share = shares_over(whole, np.ones(len(observation.cv)), observation, plan, delivered)
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
         samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
-        return self._rate * share / step_sizes(self._learning, iterations, samples)
+        return self._rate * share / step_sizes(self._experiment.learning, iterations, samples)
 
 
 def require_sgd(experiment: Experiment) -> Iterator[str]:
@@ -138,6 +140,7 @@ class FedAsync(FedBuff):
     """The orders of AFA-CD; ω ← (1 − w)·ω + w·ω_v with w = rate·(1 + staleness)^−½, for one update at a time."""
 
     label = "FedAsync"
+    proximal_mu = None
     default_rate = 0.6
     unused_keys = tuple(
         key for key in (*FedBuff.unused_keys, "aggregation.buffer", "scheme.selected") if key != "learning.proximal_mu"
@@ -145,7 +148,7 @@ class FedAsync(FedBuff):
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
-        self.buffer, self.proximal_mu = 1, experiment.learning.proximal_mu
+        self.buffer = 1
 
     def weights(self, received: Received) -> Floats:
         """rate·(1 + staleness)^−½."""

@@ -21,7 +21,6 @@ import numpy as np
 
 from vefl_sim.core.arrays import Floats, Ints
 from vefl_sim.experiment.experiment import Experiment, LearningTable
-from vefl_sim.experiment.plugins import nothing
 from vefl_sim.learning.learner import Local, Model
 from vefl_sim.learning.trees import (
     from_vector,
@@ -50,7 +49,6 @@ class FedNova(FedProx):
 
     label = "FedNova"
     unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -63,16 +61,12 @@ class FedNova(FedProx):
                 "learning.proximal_mu = 0, or remove learning.momentum."
             )
 
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment)
-        self._learning = experiment.learning
-
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """τ_eff·p_v/‖a_v‖₁ of each delivered update."""
         share = super().aggregate(observation, plan, delivered)
         iterations = plan.iterations[np.searchsorted(plan.cv, delivered)]
         samples = observation.snapshot.samples[np.searchsorted(observation.cv, delivered)]
-        norm = gradient_norms(self._learning, iterations, samples)
+        norm = gradient_norms(self._experiment.learning, iterations, samples)
         weights: Floats = (share * norm).sum() * share / norm
         return weights
 
@@ -99,7 +93,6 @@ class FedAdam(FedAvg):
 
     label = "FedAdam"
     unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
-    unused_when = staticmethod(nothing)
     optimizer = "scale_by_adam"  # of optax
 
     def __init__(self, experiment: Experiment) -> None:
@@ -137,12 +130,10 @@ class Scaffold(FedAvg):
     label = "SCAFFOLD"
     models_per_update = 2
     unused_keys = tuple(key for key in (*FedAvg.unused_keys, *SUM_KEYS) if key != "aggregation.server_rate")
-    unused_when = staticmethod(nothing)
     contradictions = staticmethod(require_sgd)
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
-        self._learning, self._rate = experiment.learning, experiment.aggregation.server_rate or 1.0
         self.memory: dict[str, Any] = {"variates": {}, "mean": None}  # c_v by CV, and c
 
     def local(self, cv: int) -> Local:
@@ -153,14 +144,15 @@ class Scaffold(FedAvg):
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """ω + rate · mean change; c_v of the CVs that delivered, and c, become those of the next round."""
         variates, c = self.memory["variates"], self.memory["mean"] or zeros(model)
+        learning, rate = self._experiment.learning, self._experiment.aggregation.server_rate or 1.0
         for update in updates:
-            step_size = step_sizes(self._learning, np.array([update.iterations]), np.array([update.samples]))[0]
+            step_size = step_sizes(learning, np.array([update.iterations]), np.array([update.samples]))[0]
             gradient = weighted_sum([update.change], [-1 / float(step_size)])
             variates[update.cv] = plus(gradient, minus(variates.get(update.cv, c), c))
         self.memory["mean"] = mean([variates[cv] for cv in sorted(variates)])
-        stepped = plus(model, mean([update.change for update in updates]), self._rate)
+        stepped = plus(model, mean([update.change for update in updates]), rate)
         statistics = split(mean([update.model for update in updates]))[1]
-        return Aggregated({**stepped, **statistics}, np.full(len(updates), self._rate / len(updates)))
+        return Aggregated({**stepped, **statistics}, np.full(len(updates), rate / len(updates)))
 
 
 class FedDyn(FedProx):
@@ -172,7 +164,6 @@ class FedDyn(FedProx):
 
     label = "FedDyn"
     unused_keys = (*FedProx.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     @staticmethod
     def contradictions(experiment: Experiment) -> Iterator[str]:
@@ -191,7 +182,7 @@ class FedDyn(FedProx):
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """Mean of the received models − h/α."""
-        slopes, alpha = self.memory["slopes"], self.proximal_mu
+        slopes, alpha = self.memory["slopes"], self._experiment.learning.proximal_mu
         for update in updates:
             slopes[update.cv] = plus(slopes.get(update.cv, zeros(model)), update.change, -alpha)
         h = mean([slopes[cv] for cv in sorted(slopes)])
@@ -204,7 +195,6 @@ class Median(FedAvg):
 
     label = "median"
     unused_keys: tuple[str, ...] = (*FedAvg.unused_keys, *SUM_KEYS)
-    unused_when = staticmethod(nothing)
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """The median of each parameter; of an even number of updates the mean of the two in the middle."""
@@ -217,13 +207,11 @@ class TrimmedMean(Median):
     label = "trimmed mean"
     unused_keys = tuple(key for key in Median.unused_keys if key not in BYZANTINE_KEYS)
 
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment)
-        self._share = experiment.aggregation.byzantine_share
-
     def _wrong(self, updates: Sequence[LocalUpdate]) -> int:
         """Number of updates that may be wrong; none if the share is less than one of them."""
-        return int(self._share * len(updates) + 1e-9)  # 0.29 · 100 is slightly less than 29
+        return int(
+            self._experiment.aggregation.byzantine_share * len(updates) + 1e-9
+        )  # 0.29 · 100 is slightly less than 29
 
     def aggregate_updates(self, updates: Sequence[LocalUpdate], model: Model) -> Aggregated:
         """The trimmed mean of each parameter."""

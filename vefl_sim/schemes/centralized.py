@@ -18,15 +18,8 @@ class Centralized(Scheme):
     proximal_mu = 0.0
     trains_centrally = True
     unused_keys = (
-        *(
-            *RULE_KEYS,
-            *SUM_KEYS,
-            *PROBLEM_KEYS,
-            *KEYS_WITHOUT_ROUNDS,
-            *BYZANTINE_KEYS,
-            "vefl.upload_margin",
-            "server.early_close",
-        ),
+        *(*RULE_KEYS, *SUM_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, *BYZANTINE_KEYS),
+        *("vefl.upload_margin", "server.early_close"),
         *("scheme.constrained", "learning.proximal_mu", "learning.iterations_per_step"),
         *("update.codec", "update.levels", "update.keep_share", "downlink.kind"),
     )

@@ -19,7 +19,6 @@ class FedProx(Scheme):
     """Equal shares of the budget, full CPU speed; weights D_v/Σ D, over the delivered or `aggregation.weights_over`."""
 
     label = "FedProx"
-    proximal_mu: float
     unused_keys: tuple[str, ...] = (*RULE_KEYS, *PROBLEM_KEYS, *KEYS_WITHOUT_ROUNDS, *BYZANTINE_KEYS)
     unused_environment = ("scheme.selected",)
 
@@ -28,26 +27,21 @@ class FedProx(Scheme):
         """Yield the keys without effect because the applied weights sum to one."""
         yield from unused_if_delivered(experiment.aggregation.weights_over or "delivered")
 
-    def __init__(self, experiment: Experiment) -> None:
-        self.proximal_mu = experiment.learning.proximal_mu
-        self._constrained, self._budget = experiment.scheme.constrained, experiment.vefl.budget
-        self._whole = experiment.aggregation.weights_over or "delivered"
-
     def plan(self, observation: Observation) -> Plan:
         """Order every eligible CV, within a share Ξ/V of the budget each."""
-        return equal_shares_for_all(observation.at_most(self._budget), self._constrained)
+        return equal_shares_for_all(
+            observation.at_most(self._experiment.vefl.budget), self._experiment.scheme.constrained
+        )
 
     def aggregate(self, observation: Observation, plan: Plan, delivered: Ints) -> Floats:
         """Share of each delivered update in the data."""
-        return shares_over(self._whole, observation.snapshot.samples, observation, plan, delivered)
+        whole = self._experiment.aggregation.weights_over or "delivered"
+        return shares_over(whole, observation.snapshot.samples, observation, plan, delivered)
 
 
 class FedAvg(FedProx):
     """FedProx without the proximal term."""
 
     label = "FedAvg"
+    proximal_mu = 0.0
     unused_keys = (*FedProx.unused_keys, "learning.proximal_mu")
-
-    def __init__(self, experiment: Experiment) -> None:
-        super().__init__(experiment)
-        self.proximal_mu = 0.0

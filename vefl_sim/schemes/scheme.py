@@ -58,11 +58,16 @@ class AnyScheme:
     """local_term(local, start): a further term of the objective, the same for all CVs: JAX code, from ω and ω_k."""
     aggregate_updates: "Callable[[Sequence[LocalUpdate], Model], Model | Aggregated | None] | None" = None
     """aggregate_updates(updates, model): the next model; None: add the updates up with their weights."""
+    begin: Callable[[Model], None] | None = None
+    """begin(model): called once before the first round, or the first one after a checkpoint, with the model then."""
+    resumable: bool = True  # False: what it remembers cannot be saved, so that no checkpoint is written
     theorem2_sum: Callable[[Observation, Plan], float | None] | None = None
     """theorem2_sum(observation, plan): the sum in Theorem 2 of the paper, for the rounds table."""
 
     def __init__(self, experiment: Experiment | None = None) -> None:
         """A scheme is created from the experiment, anew for every run."""
+        if experiment is not None:
+            self._experiment = experiment
 
 
 class Scheme(AnyScheme):

@@ -36,8 +36,8 @@ class RandomSelection(Pdpc):
 
     def plan(self, observation: Observation) -> Plan:
         """Draw among the CVs that can do an iteration, then order those whose share of the budget pays for one."""
-        observation = observation.at_most(self._budget, self._selected)
-        if not self._constrained:
+        observation = observation.at_most(self._experiment.vefl.budget, self._experiment.scheme.selected)
+        if not self._experiment.scheme.constrained:
             return unconstrained_plan(observation, self._draw(observation, np.arange(len(observation.cv))))
         problem = observation.problem()
         drawn = self._draw(observation, np.flatnonzero(problem.most))

@@ -1,6 +1,6 @@
 """The audit of a run, done while it runs: constraints C1–C6 for every plan, C7–C12 for every slot.
 
-One slot in EVERY is recomputed from the definitions in plain NumPy (SlotCheck), because the log of a slot cannot show
+One slot in EVERY is recomputed from the definitions in plain NumPy (DecidedSlot), because the log of a slot cannot show
 whether a rate is within the capacity, a floor is met or the order of deadlines is kept. A violation by a built-in
 scheme or by a slot ends the run. Uploads that take longer, cost more or end later than the planned worst case are not
 violations: they are overruns, which are counted and reported.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.errors import AuditFailed
-from vefl_sim.core.state import State
+from vefl_sim.core.state import SavedAttributes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import is_part
 from vefl_sim.optimize.rat.allocate import AllocationStatus
@@ -34,17 +34,18 @@ _TOLERANCE = 1e-9  # relative: sums in another order
 _MET = 1e-8  # share of all floors that may be missed: ten times what the methods call met
 _NO_RATE = 1e-2  # bit/s: less is rounding
 EVERY = 127  # one slot in so many is recomputed; prime, so that the position within a burst varies
-_COUNTED = ("plans", "slots", "recomputed", "bits", "grants_lost", "bypassed_bits", "gnb_j")
 
 
 @dataclass
-class Audit:
+class Audit(SavedAttributes):
     """Checks every plan and every slot of a run, and counts them."""
 
     link: Link
     slot_s: float  # κ
     binding: bool = True  # False: the scheme is user-defined, so violations of C1–C6 are counted and do not end the run
-    check: "SlotCheck | None" = None  # recomputes slots; None: no slot is recomputed
+    access: Access = IMMEDIATE
+    edf: bool = True  # False: the scheduler is user-defined, and need not be EDF
+    floors: bool = True  # False: the RAT policy is user-defined, and its statement on floors is not checked
     plans: int = 0
     slots: int = 0
     recomputed: int = 0
@@ -54,18 +55,19 @@ class Audit:
     gnb_j: float = 0.0  # energy of the gNB for broadcasts
     breaches: Counter[str] = field(default_factory=Counter)
     overruns: Counter[str] = field(default_factory=Counter)
+    saved = ("plans", "slots", "recomputed", "bits", "grants_lost", "bypassed_bits", "gnb_j", "breaches", "overruns")
 
     @classmethod
     def of(cls, experiment: Experiment, link: Link) -> "Audit":
         """The audit of a run; user-defined parts are held to fewer laws."""
-        slot_s, edf, floors = experiment.slots.slot_s, experiment.mac.scheduler, experiment.rat.method
-        check = SlotCheck(link, slot_s, Access.of(experiment), edf=not is_part(edf), floors=not is_part(floors))
-        return cls(link, slot_s, binding=not is_part(experiment.scheme.kind), check=check)
+        parts = experiment.scheme.kind, experiment.mac.scheduler, experiment.rat.method
+        binding, edf, floors = (not is_part(part) for part in parts)
+        return cls(link, experiment.slots.slot_s, binding, Access.of(experiment), edf, floors)
 
     def use(self, experiment: Experiment) -> None:
         """Check from now on with the keys of this experiment, some of which have changed."""
         changed = Audit.of(experiment, Link.of(experiment.radio))
-        self.link, self.check = changed.link, changed.check
+        self.link, self.access, self.edf, self.floors = changed.link, changed.access, changed.edf, changed.floors
 
     def round(self, report: RoundReport) -> None:
         """Check the plan of a finished round, and count its overruns."""
@@ -101,11 +103,10 @@ class Audit:
             if not entries.all():
                 slot = int(np.argmin(entries.reshape(slots, -1).all(axis=1)))
                 raise AuditFailed(f"slot {burst.first_slot + slot} breaks {law}.")
-        if self.check:
-            for index in range(-first % EVERY, slots, EVERY):
-                self.recomputed += 1
-                for law, sentence in self.check.broken(burst, index):
-                    raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
+        for index in range(-first % EVERY, slots, EVERY):
+            self.recomputed += 1
+            for law, sentence in DecidedSlot(self, burst, index).broken():
+                raise AuditFailed(f"slot {burst.first_slot + index} breaks {law}: {sentence}")
 
     def close(self, ledger: Ledger) -> None:
         """At the end of the run: check that the ledger adds up, and that the slots carried all bits that arrived."""
@@ -113,16 +114,6 @@ class Audit:
         arrived = ledger.totals.bits_drained - self.bypassed_bits
         if arrived > self.bits * (1 + 1e-6) + 1e-3:
             raise AuditFailed(f"{arrived!r} bits arrived, but the slots carried {self.bits!r} at most.")
-
-    def state(self) -> State:
-        """The counters, for a checkpoint."""
-        counted = {name: getattr(self, name) for name in _COUNTED}
-        return counted | {"breaches": dict(self.breaches), "overruns": dict(self.overruns)}
-
-    def restore(self, state: State) -> None:
-        """Restore the counters from a checkpoint."""
-        vars(self).update({name: state[name] for name in _COUNTED})
-        self.breaches, self.overruns = Counter(state["breaches"]), Counter(state["overruns"])
 
     def figures(self) -> dict[str, Any]:
         """The audit's entries of summary.json."""
@@ -198,40 +189,28 @@ _Law = tuple[str, NDArray[np.bool_], str, tuple[Any, ...]]
 """Name, which entries (CVs or pRBs) of the slot break it, a sentence, and its values: one number, or one per entry."""
 
 
-@dataclass(frozen=True)
-class SlotCheck:
-    """The laws that the slots of a run must obey.
+class DecidedSlot:
+    """A slot and its grants, with the laws that it must obey; arrays have one entry per eligible upload, in CV order.
 
     The MAC decides slots in compiled code. This uses none of that code, only its inputs (channel, uploads) and grants.
     """
 
-    link: Link
-    slot_s: float  # κ
-    access: Access = IMMEDIATE
-    edf: bool = True  # False: the scheduler is user-defined, and need not be EDF
-    floors: bool = True  # False: the RAT policy is user-defined, and its statement on floors is not checked
-
-    def broken(self, burst: Burst, index: int) -> Iterator[tuple[str, str]]:
-        """(law, sentence) for every law that the slot breaks, and every CV or pRB that breaks it."""
-        slot = _DecidedSlot(self, burst, index)
-        laws = [*slot.laws_of_grants(), *slot.laws_of_powers(), *slot.laws_of_rates()]
-        for name, is_broken, sentence, values in (*laws, *slot.laws_of_edf()) if self.edf else laws:
-            for entry in np.flatnonzero(is_broken):
-                yield name, sentence.format(*(np.broadcast_to(value, is_broken.shape)[entry] for value in values))
-
-
-class _DecidedSlot:
-    """A slot and its grants; arrays have one entry per eligible upload, in CV order."""
-
-    def __init__(self, check: SlotCheck, burst: Burst, index: int) -> None:
-        self.check, self.link, self.burst, self.index = check, check.link, burst, index
+    def __init__(self, audit: Audit, burst: Burst, index: int) -> None:
+        self.audit, self.link, self.burst, self.index = audit, audit.link, burst, index
         self.number = burst.first_slot + index  # of the slot since the start of the run
         self.log = SlotLog(*(column[index] for column in burst.log))
         self.cv = np.array([f"CV {upload.cv}" for upload in burst.uploads])
-        self.share = float(check.access.pattern.shares(self.number, 1)[0])  # of the symbols of a full uplink slot
+        self.share = float(audit.access.pattern.shares(self.number, 1)[0])  # of the symbols of a full uplink slot
         self.owns = np.arange(len(self.cv))[:, None] == self.log.owner  # I_{v,z}; shape (CVs, pRBs)
         self.owned = self.owns.sum(axis=1)
         self.served = self.owned > 0
+
+    def broken(self) -> Iterator[tuple[str, str]]:
+        """(law, sentence) for every law that the slot breaks, and every CV or pRB that breaks it."""
+        laws = [*self.laws_of_grants(), *self.laws_of_powers(), *self.laws_of_rates()]
+        for name, is_broken, sentence, values in (*laws, *self.laws_of_edf()) if self.audit.edf else laws:
+            for entry in np.flatnonzero(is_broken):
+                yield name, sentence.format(*(np.broadcast_to(value, is_broken.shape)[entry] for value in values))
 
     def laws_of_grants(self) -> Iterator[_Law]:
         """CVs are served from their first slot τ_v on and in uplink slots, with the pRBs booked for them (C7)."""
@@ -271,7 +250,7 @@ class _DecidedSlot:
         cv, rate_bps, feedback = self.cv, self.log.rate_bps, self.burst.feedback
         capacity_bps = self._capacity_bps(self.burst.snr_per_watt[:, None] * self.burst.fading[self.index])
         known_bps = capacity_bps if feedback is None else self._capacity_bps(feedback.gain[self.index])
-        limits = {"its pRBs carry": known_bps, "it has left to send": self.log.bits_left / self.check.slot_s}
+        limits = {"its pRBs carry": known_bps, "it has left to send": self.log.bits_left / self.audit.slot_s}
         for reason, limit_bps in limits.items():
             above = ~(rate_bps <= limit_bps * (1 + _TOLERANCE) + _NO_RATE)
             sentence = "{} has {:.6g} bit/s, and {:.6g} is all that {}."
@@ -300,10 +279,10 @@ class _DecidedSlot:
         is_scheduled = np.isin(np.arange(len(cv)), scheduled)
         sentence = "{} is served, though {} others come before it."
         yield "the order of deadlines", self.served & ~is_scheduled, sentence, (cv, len(scheduled))
-        if self.check.floors and self.log.outcome in (AllocationStatus.OPTIMAL, AllocationStatus.GAP):
-            slots = self.check.access.pattern.slots_between(self.number, deadline)
+        if self.audit.floors and self.log.outcome in (AllocationStatus.OPTIMAL, AllocationStatus.GAP):
+            slots = self.audit.access.pattern.slots_between(self.number, deadline)
             slots = slots if len(backlogged) <= prbs else slots * prbs // len(backlogged)
-            floor_bps = is_scheduled * self.share * bits / self.check.slot_s / np.maximum(1, slots)
+            floor_bps = is_scheduled * self.share * bits / self.audit.slot_s / np.maximum(1, slots)
             missed_bps = np.maximum(floor_bps - rate_bps, 0)
             worst = (np.arange(len(cv)) == missed_bps.argmax()) & ~(missed_bps.sum() <= _MET * floor_bps.sum())
             yield "a rate floor", worst, "{} needs {:.6g} bit/s and has {:.6g}.", (cv, floor_bps, rate_bps)

@@ -216,7 +216,8 @@ def _simulate(
             done = f"{simulation.rounds_done} rounds, {to_s(simulation.now_ns):.1f} simulated seconds"
             if simulation.rounds_done > simulation.summary["rounds"]:  # without rounds, orders are under way
                 done += ", of which the last is written to the tables after resuming"
-            raise RunInterrupted(f"stopped after {done}; continue with: python -m vefl_sim resume {run.path}")
+            then = "continue with" if session.last else "what its scheme remembers cannot be saved, so start again with"
+            raise RunInterrupted(f"stopped after {done}; {then}: python -m vefl_sim resume {run.path}")
         digests = {"content_digest": run.content_digest(), TABLE_DIGESTS: table_digests(run.path)}
         run.finish(session.figures() | prepare | digests)
 
@@ -335,6 +336,8 @@ class _Session:
         return time.perf_counter() - self._saved >= self._wait_s
 
     def _save(self) -> None:
+        if not self.simulation.actors.server.model.scheme.resumable:
+            return
         began = time.perf_counter()
         with self.simulation.actors.stopwatch("checkpoint"):
             figures = self.figures()

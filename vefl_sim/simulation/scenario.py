@@ -176,7 +176,12 @@ def _check_scheme(scheme: AnyScheme) -> None:
         raise ExperimentError(f"scheme.kind: {name}.memory must be a dict of numbers and arrays.")
     if not isinstance(models, int) or models < 1:
         raise ExperimentError(f"scheme.kind: {name}.models_per_update = {models!r} must be 1, 2, 3, …")
-    methods = {"local": ["cv"], "local_term": ["local", "start"], "aggregate_updates": ["updates", "model"]}
+    methods = {
+        "local": ["cv"],
+        "local_term": ["local", "start"],
+        "aggregate_updates": ["updates", "model"],
+        "begin": ["model"],
+    }
     for method, arguments in methods.items():
         try:
             if (own := getattr(scheme, method)) is not None:

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,8 +122,7 @@ class Simulation(MainTables):
         """
         if allocation is not None:
             require_valid(self._due(AllocationDue, "next_slot").problem, allocation)
-            if self.audit.check:
-                self.audit.check = replace(self.audit.check, floors=False)  # as for a method of the user
+            self.audit.floors = False  # as for a method of the user
         due = self._next(AllocationDue, allocation)
         if due is None:
             self.close()
@@ -198,6 +196,10 @@ class Simulation(MainTables):
         changes, experiment = self._keys_in_force(round)
         if experiment == self.scenario.experiment:
             return False
+        if not self.actors.server.model.scheme.resumable:
+            raise RunFailed(
+                "keys cannot change while a scheme remembers what cannot be saved: give it state and restore."
+            )
         for index in changes:
             if index not in self._noted:
                 self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))

@@ -27,35 +27,27 @@ class RunWatcher(Protocol):
 
     def preparing(self, experiment: Experiment) -> None:
         """Data and traffic are about to be prepared."""
-        ...
 
     def working(self, step: str, so_far: str) -> None:
         """Preparing, or compiling, is at this step, and this far; called often."""
-        ...
 
     def resuming(self, checkpoint: Checkpoint, notes: list[str]) -> None:
         """The run continues from a checkpoint; `notes` are warnings, for example about changed libraries."""
-        ...
 
     def started(self, run: Run, scenario: "Scenario") -> None:
         """Everything is prepared, and the first round is about to start."""
-        ...
 
     def round(self, report: "RoundReport") -> None:
         """A round has ended."""
-        ...
 
     def stopping(self) -> None:
         """The run was asked to stop and will, after this round. Called from within a signal handler."""
-        ...
 
     def warned(self, sentence: str) -> None:
         """Something went wrong that does not stop the run: another watcher has failed."""
-        ...
 
     def ended(self, state: RunEnd) -> None:
         """The run that has `started` is done, was stopped or failed; the last call."""
-        ...
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from functools import partial
 
 from simpy import Process
 
-from vefl_sim.core.clock import Stopwatch, to_ns
+from vefl_sim.core.clock import Stopwatch
 from vefl_sim.core.state import Stateful
 from vefl_sim.experiment.changes import begun, with_changes
-from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.codecs import Coding
 from vefl_sim.mobility.coverage import sojourn_bound_of
 from vefl_sim.protocol.control import Control
@@ -19,7 +18,7 @@ from vefl_sim.protocol.inbox import Inbox
 from vefl_sim.protocol.instants import NanosecondEnvironment
 from vefl_sim.protocol.ledger import Ledger
 from vefl_sim.protocol.mac import MacScheduler
-from vefl_sim.protocol.observer import Observer, Planner, SuccessHistory
+from vefl_sim.protocol.observer import Planner, SuccessHistory
 from vefl_sim.protocol.server.edge import EdgeServer, Timetable
 from vefl_sim.protocol.server.model import GlobalModel
 from vefl_sim.protocol.server.pace import Buffer, Central, Pace, Rounds
@@ -49,14 +48,8 @@ class Actors:
 
     def stateful(self) -> dict[str, Stateful]:
         """The actors that have a state, by name, in the order in which they are restored: later ones need earlier."""
-        return {
-            "ledger": self.ledger,
-            "history": self.history,
-            "trace": self.trace,
-            "coverage": self.coverage,
-            "gnb": self.gnb,
-            "server": self.server,
-        }
+        first: dict[str, Stateful] = {"ledger": self.ledger, "history": self.history, "trace": self.trace}
+        return first | {"coverage": self.coverage, "gnb": self.gnb.mac, "server": self.server}
 
     def start(self) -> Process:
         """Start all processes in a fixed order; return the server's, whose end is the end of the run."""
@@ -92,7 +85,7 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace, first: Sc
     downlink = Downlink.of(experiment, scenario.link, model_bits)
     broadcaster = Broadcaster(downlink) if downlink else None
     samples, bound = {cv: len(shard) for cv, shard in scenario.shards.items()}, sojourn_bound_of(experiment)
-    observer = Observer(env, coverage, channel, history, constants, samples, bound, broadcaster)
+    planner = Planner(env, coverage, history, constants, samples, bound, broadcaster, scheme, control, stopwatch)
     model = GlobalModel(
         scenario.learner,
         scheme,
@@ -100,38 +93,20 @@ def wire(scenario: Scenario, env: NanosecondEnvironment, trace: Trace, first: Sc
         averages=experiment.aggregation.form == "models",
         coding=None if codec.is_exact else Coding(codec, scenario.streams),
     )
-    timetable = Timetable(
-        grid=grid,
-        round_ns=experiment.round_ns,
-        rounds=experiment.run.rounds,
-        duration_ns=experiment.duration_ns,
-        early_close=experiment.server.early_close,
-        evaluate_every=experiment.learning.evaluate_every,
-    )
+    pace = _pace(env, scheme)
+    timetable = Timetable(experiment)
+    constants_at = partial(_constants_at, first)
     server = EdgeServer(
-        env,
-        timetable,
-        _pace(experiment, env, scheme),
-        Planner(observer, scheme, control, stopwatch),
-        model,
-        coverage,
-        history,
-        broadcaster,
-        inbox,
-        control,
-        trace,
-        partial(_constants_at, first),
+        env, timetable, pace, planner, model, coverage, history, broadcaster, inbox, control, trace, constants_at
     )
     return Actors(env, trace, ledger, history, coverage, gnb, server, control, stopwatch)
 
 
-def _pace(experiment: Experiment, env: NanosecondEnvironment, scheme: AnyScheme) -> Pace:
+def _pace(env: NanosecondEnvironment, scheme: AnyScheme) -> Pace:
     """The pace that a scheme needs: central, without rounds (a scheme with a buffer), or with rounds."""
     if scheme.trains_centrally:
         return Central(env, scheme)
-    if scheme.buffer is not None:
-        return Buffer(env, scheme, retry_ns=to_ns(experiment.server.retry_s))
-    return Rounds(env, scheme)
+    return Rounds(env, scheme) if scheme.buffer is None else Buffer(env, scheme)
 
 
 def _constants_at(first: Scenario, round: int, time_ns: int) -> RoundConstants:

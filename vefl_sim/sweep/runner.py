@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -227,10 +228,7 @@ class Runner:
         for task in self._tasks.having("waiting"):
             _require_importable(task.point)
         try:
-            self._tasks.write_indexes()
-        except CannotWrite as error:
-            raise BadInput(f"{error.__cause__}: choose another --out.") from None
-        try:
+            self._write_first()
             with self._stop.listening():
                 self._run_points()
         except KeyboardInterrupt:
@@ -239,11 +237,19 @@ class Runner:
             self._pool.close()
             for task in self._tasks.having("running"):
                 task.status = "stopped"
-            with suppress(CannotWrite) if self._tasks.having("failed") else nullcontext():  # an error gives the reason
+            broken = sys.exc_info()[0] is not None or self._tasks.having("failed")
+            with suppress(CannotWrite) if broken else nullcontext():  # another error gives the reason
                 self._tasks.write_indexes()
         if self._stop.made:
             again = _RESUME if self._tasks.fresh else "the same command continues them"
             raise RunInterrupted(f"finished points are kept, unfinished ones up to their last checkpoint: {again}")
+
+    def _write_first(self) -> None:
+        try:
+            self._tasks.write_indexes()
+        except CannotWrite as error:
+            reason = getattr(error.__cause__, "strerror", None) or error
+            raise BadInput(f"{self._tasks.out} cannot be used ({reason}): choose another --out.") from None
 
     def _run_points(self) -> None:
         stopping = False

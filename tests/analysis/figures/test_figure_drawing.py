@@ -154,9 +154,9 @@ def test_many_missing_points_are_counted(draw: DrawFigure, tmp_path: Path) -> No
 
 
 def test_runs_that_did_not_learn_have_no_accuracy(draw: DrawFigure, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="its runs have no accuracy, because they do not train a model"):
+    with pytest.raises(BadInput, match="its runs have no accuracy: they do not train a model"):
         draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP)
-    with pytest.raises(BadInput, match="its runs have no delay, because no update was delivered"):
+    with pytest.raises(BadInput, match="no update was delivered"):
         draw({(6, 1): run(costs=[1.0, 2.0])}, SWEEP + '[figure]\nkind = "delay"\nx = "radio.prbs"\n')
     assert not (tmp_path / "to").exists()
 
@@ -169,7 +169,7 @@ def test_runs_that_diverged_are_drawn_up_to_there(draw: DrawFigure) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(draw: DrawFigure, tmp_path: Path) -> None:
     (tmp_path / "to").write_text("")
-    with pytest.raises(BadInput, match="choose another --to"):
+    with pytest.raises(BadInput, match="choose another folder"):
         draw({(6, 1): run([0.1])}, SWEEP)
 
 

@@ -14,7 +14,6 @@ POINTS = {
     "fig14": 15, "fig15": 50, "fig16": 90, "fig17": 20, "fig18": 20, "table1": 600,
 }  # fmt: skip
 SHARED = {"table1": 40}  # centralized learning is one run for three α, with four data sets and five seeds
-WITHOUT_LEARNING = ("fig05", "fig13", "fig17", "fig18")
 
 
 @cache
@@ -83,9 +82,3 @@ def test_the_files_use_the_settings_of_the_paper() -> None:
             assert experiment.data.holders == (288 if is_slow else 0)
             if name != "table1":
                 assert (experiment.data.kind, experiment.data.dirichlet_alpha) == ("fashion-mnist", 0.1)
-
-
-@pytest.mark.parametrize("name", WITHOUT_LEARNING)
-def test_these_need_no_learning(name: str) -> None:
-    assert {point.experiment.learning.kind for point in paper_sweep(name).points} == {"none"}
-    assert len(with_learning(name, "jax") - digests(name)) == POINTS[name]

@@ -65,7 +65,7 @@ def test_cars_are_where_the_tables_say(page: webdriver.Chrome, rush: Run) -> Non
     rows_of = rows.groupby("vehicle")["time_ns"].agg(["min", "max"]).loc[between["vehicle"]]
     inside = between["time_ns"].between(rows_of["min"].to_numpy(int), rows_of["max"].to_numpy(int)).to_numpy()
     assert inside.sum() > 300
-    assert distances(page, between[inside]).max() < 3
+    assert distances(page, between[inside]).max() < 1  # a straight line between rows cuts corners by up to 9 m
 
 
 def distances(page: webdriver.Chrome, rows: pd.DataFrame) -> np.ndarray:
@@ -152,19 +152,6 @@ def test_keys_slider_and_play(page: webdriver.Chrome) -> None:
     assert page.switch_to.active_element.get_attribute("data-cv") == cv  # although the lanes were drawn again
 
 
-def test_the_keyboard_keeps_its_place_in_the_story(page: webdriver.Chrome, rush: Run) -> None:
-    lost = rush.vehicles.query("state == 'lost'").iloc[0]
-    at(page, (lost["ordered_ns"] + lost["delay_ns"]) / 1e6, int(lost["cv"]))
-    event = page.find_elements(By.CSS_SELECTOR, ".story .time")[1]
-    moment = event.get_attribute("data-at")
-    event.send_keys(Keys.ENTER)
-    assert time_of(page) == float(moment)
-    assert page.switch_to.active_element.get_attribute("data-at") == moment  # although the panel was drawn again
-    page.switch_to.active_element.send_keys(Keys.ESCAPE)
-    assert page.execute_script("return report.clock.chosen") is None
-    assert page.switch_to.active_element.get_attribute("id") == "panel"
-
-
 def test_charts_can_be_read_by_keyboard(page: webdriver.Chrome, rush: Run) -> None:
     first = rush.vehicles.query("round == 1")["state"].value_counts()
     svg = page.find_element(By.CSS_SELECTOR, "#funnel-rounds div:not(.legend) > svg")
@@ -198,33 +185,6 @@ def test_terms_are_explained_on_hover_and_on_focus(page: webdriver.Chrome) -> No
     bound.send_keys(Keys.ESCAPE)
     assert not tip.is_displayed()
     assert page.execute_script("return report.clock.chosen") == chosen
-    for width in (1280, 390):
-        assert fits(page, width)
-        for term in page.find_elements(By.CSS_SELECTOR, ".tile .term, .legend .term"):
-            page.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", term)
-            box = tip.rect
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= width
-    assert fits(page, 1280)
-
-
-def test_lost_grants_have_a_curve_and_are_counted_in_the_panel(
-    browser: webdriver.Chrome, old_knowledge: Run, tmp_path: Path
-) -> None:
-    def titles() -> str:
-        return " ".join(heading.text for heading in browser.find_elements(By.CSS_SELECTOR, ".curve h3"))
-
-    show(browser, write_report(old_knowledge, tmp_path / "page.html"))
-    assert "Lost grants" in titles()
-    second = old_knowledge.table("outages").query("round == 2")
-    at(browser, 1500)
-    lost, used = second["lost_slots"].sum(), second["tx_slots"].sum()
-    assert f"{lost} of {used} grants of its orders were lost." in browser.find_element(By.ID, "panel").text
-    slot_ms = old_knowledge.experiment.slots.slot_ns / 1e6
-    first = old_knowledge.table("slots").query("cv == 1")["slot"].min() * slot_ms
-    served, before = browser.execute_script("return arguments[0].map((t) => report.cars.radio(1, t))", [first, 500])
-    assert served["prbs"] == 1
-    assert before == {"prbs": 0, "mbps": 0}  # it is not served
 
 
 def test_a_hostile_run_executes_nothing(browser: webdriver.Chrome, rush: Run, tmp_path: Path) -> None:
@@ -253,11 +213,11 @@ def test_the_page_of_a_sweep_fits_and_asks_for_nothing(browser: webdriver.Chrome
     browser.get(write_sweep_report(index).as_uri())
     for width in (1280, 390):
         assert fits(browser, width)
-        figures = browser.find_elements(By.CSS_SELECTOR, "figure svg")
+        figures = browser.find_elements(By.CSS_SELECTOR, "figure img")
         assert len(figures) == 5
         assert all(200 < figure.size["width"] <= width and figure.size["height"] > 120 for figure in figures)
     assert fits(browser, 1280)
-    assert asked_for(browser) == []
+    assert all(url.startswith("data:image/svg+xml;base64,") for url in asked_for(browser))
     assert browser.get_log("browser") == []
     assert not browser.execute_script("return window.hit")
     browser.find_element(By.LINK_TEXT, "page").click()

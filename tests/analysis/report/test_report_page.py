@@ -14,7 +14,6 @@ from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
-from vefl_sim.analysis.reasons import TERMS
 from vefl_sim.analysis.report.document import asset, html, source_hash
 from vefl_sim.analysis.report.facts import changed_keys, commands_of
 from vefl_sim.analysis.report.page import NAME, report
@@ -58,10 +57,10 @@ def test_terms_are_explained_as_in_the_glossary(page: str) -> None:
     glossary = {
         row[0].removeprefix("| "): re.sub(r"\[(.+?)\]\(.+?\)", r"\1", row[1].removesuffix(" |")) for row in rows
     }
-    assert {term.name: term.meaning for term in TERMS}.items() <= glossary.items()
-    words = [word for term in TERMS for word in term.words]
-    assert len({*words}) == len(words)
-    assert data_of(page)["terms"] == [[term.name, term.meaning, [*term.words]] for term in TERMS]
+    terms = data_of(page)["terms"]
+    assert {name: meaning for name, meaning, _ in terms}.items() <= glossary.items()
+    words = [word for *_, own in terms for word in own]
+    assert len({*words}) == len(words) > 30
 
 
 def test_the_data_are_those_of_the_tables(page: str, golden: Run) -> None:

@@ -39,6 +39,20 @@ def test_close_to_the_optimum_on_average() -> None:
     assert np.mean(ratios) > 0.99
 
 
+@given(seeds, st.integers(1, 12), st.integers(0, 60), st.sampled_from([0.0, 1.0, 3.0]))
+def test_every_allocation_keeps_the_constraints(seed: int, cvs: int, more: int, tight: float) -> None:
+    """C7, C11 and C12; rates follow from the powers, do not exceed the cap, and the bound holds."""
+    scaled = random_scaled(np.random.default_rng(seed), cvs, cvs + more, tight=tight)
+    objective, bound, deficit, (owner, watts, rate) = solved(scaled)
+    assert 0 <= owner.min() <= owner.max() < cvs
+    assert np.all(watts >= 0)
+    assert np.all(np.bincount(owner, watts, cvs) <= scaled.power * (1 + 1e-9))
+    assert np.all(rate <= scaled.cap * (1 + 1e-9))
+    carried = np.bincount(owner, np.log1p(scaled.gain[owner, np.arange(cvs + more)] * watts), cvs)
+    np.testing.assert_allclose(carried, rate, rtol=1e-7, atol=1e-9)
+    assert deficit > 0 or bound >= objective
+
+
 @given(seeds, st.integers(2, 3), st.integers(3, 5))
 def test_floors_are_met_whenever_any_assignment_meets_them_and_the_bound_holds(seed: int, cvs: int, prbs: int) -> None:
     scaled = random_scaled(np.random.default_rng(seed), cvs, prbs)

@@ -42,6 +42,23 @@ def test_a_tiny_excess_over_the_budget_is_refused(excess: float) -> None:
     assert choice.proved
 
 
+def test_covers_are_cut_off_until_the_budget_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a solver that allows 3 % more than the budget, the plans are the same."""
+    problems = [random_problem(seed, cvs=5, budget=45.0) for seed in range(40)]
+    expected = [solve(problem, "exact").objective for problem in problems]
+    constraint_counts, original = [], scipy.optimize.milp
+
+    def lax_milp(*args, constraints, **kwargs):
+        constraint_counts.append(len(constraints))
+        money = constraints[2]
+        laxer = scipy.optimize.LinearConstraint(money.A, money.lb, money.ub * 1.03)
+        return original(*args, constraints=[*constraints[:2], laxer, *constraints[3:]], **kwargs)
+
+    monkeypatch.setattr(scipy.optimize, "milp", lax_milp)
+    assert [solve(problem, "exact").objective for problem in problems] == pytest.approx(expected, rel=1e-9)
+    assert max(constraint_counts) > 3
+
+
 def test_a_solver_that_gives_up_leaves_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = next(p for seed in range(50) if solve(p := random_problem(seed, budget=45.0)).status == "gap")
     monkeypatch.setattr(scipy.optimize, "milp", lambda *_, **__: scipy.optimize.OptimizeResult(status=1))

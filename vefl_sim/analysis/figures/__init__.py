@@ -1,6 +1,6 @@
 """Draws the figures and the table of the paper, and figures of any sweep, from finished points.
 
 The [figure] table of a sweep (`request`) determines which points form a line (`layout`). The runs of a line, one per
-seed, become one curve (`measures`, `curves`) or table cell (`tables`, `effects`), which are drawn (`panel`), written
-(`drawing`) and printed (`report`).
+seed, become numbers (`measures`, `chart`), which are drawn (`panel`), tabulated (`tables`, `effects`), and written and
+printed (`drawing`).
 """

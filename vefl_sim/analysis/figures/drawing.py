@@ -1,7 +1,7 @@
 """Draws the figure of a sweep, writes its files, and reports its numbers."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,7 @@ from vefl_sim.analysis.figures.layout import groups, require_drawable
 from vefl_sim.analysis.figures.measures import BY_METRIC, decimals, difference_decimals, difference_texts, y_name
 from vefl_sim.analysis.figures.names import axis_name, heading, legend_title
 from vefl_sim.analysis.figures.tables import Table, grid
-from vefl_sim.core.errors import BadInput, CannotWrite, VeflError
-from vefl_sim.core.files import atomic_file
+from vefl_sim.core.errors import BadInput, VeflError
 from vefl_sim.sweep.paired import seeds_sentence
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.store import Store
@@ -67,19 +66,20 @@ def draw_figure(sweep: Sweep, out: Path, folder: Path | None = None, store: Stor
     from matplotlib import rc_context  # takes time to import
 
     from vefl_sim.analysis.figures.effects import draw_effects, effects_of
-    from vefl_sim.analysis.figures.panel import PRINT_STYLE, draw_chart, file_contents
+    from vefl_sim.analysis.figures.panel import PRINT_STYLE, draw_chart
+    from vefl_sim.analysis.files import pictures, write_files
 
     tables, content = {"_differences.csv": chart.differences}, {}
     table: Table | None = None
     with rc_context(PRINT_STYLE):
         if request.kind == "effects":
             effects = effects_of(chart, plan)
-            content, table = file_contents(draw_effects(effects)), effects.table()
+            content, table = pictures(draw_effects(effects)), effects.table()
             tables = {".csv": effects.contrasts, "_shares.csv": effects.factorial.shares.reset_index()}
         elif request.kind == "table":
             tables[".csv"], table = grid(chart, [heading(dimension.key, request.labels) for dimension in plan.panels])
         else:
-            content = file_contents(draw_chart(chart))
+            content = pictures(draw_chart(chart))
             tables |= {".csv": chart.rows} | ({"_marks.csv": chart.marks} if len(chart.marks) else {})
     text = table.markdown() if table else ""
     content |= {".md": text.encode(), ".tex": table.latex().encode()} if table else {}
@@ -96,45 +96,29 @@ def _require_values(sweep: Sweep, chart: Chart) -> None:
     key = "kind" if request.measured is request else "measure"
     runs = [run for group in chart.groups for run in group.runs.values()]
     metrics = {run.metric.name: run.metric for run in runs if run.rounds["loss"].notna().any()}
+    errors = [metric.name for metric in metrics.values() if not metric.is_share]
     if len(metrics) > 1 and kind in BY_METRIC:
-        raise BadInput(
-            f"{sweep.name}: its runs have different metrics ({', '.join(metrics)}; learning.loss), which figure.{key} "
-            f'= "{kind}" cannot compare: choose another, for example "cost" or "delivered".'
-        )
-    if len(chart.rows) if key == "kind" else any(map(len, chart.numbers)):
+        problem = f"its runs have different metrics ({', '.join(metrics)}; learning.loss), which cannot be compared"
+    elif len(chart.rows) if key == "kind" else any(map(len, chart.numbers)):
         return
-    reason = "they do not train a model (learning.kind)" if request.needs_learning else "nobody got an order"
-    if kind == "delay":
-        reason = "no update was delivered, or they are stored results, which have no delays"
-    others = [metric.name for metric in metrics.values() if not metric.is_share]
-    if kind == "failure-rate" and others:
-        reason = f"they predict numbers, and are judged by their {others[0]}"
+    elif kind == "failure-rate" and errors:
+        problem = f"its runs have no accuracy: they predict numbers, and are judged by their {errors[0]}"
+    elif request.needs_learning:
+        problem = f"its runs have no {kind}: they do not train a model (learning.kind)"
+    elif kind == "delay":
+        problem = "no update was delivered, or the runs are stored results, which have no delays"
+    else:
+        problem = "nobody got an order"
     raise BadInput(
-        f"{sweep.name}: its runs have no {'accuracy' if kind == 'failure-rate' else kind}, because {reason}, so "
-        f"that this figure.{key} has no values: choose another, for example "
+        f'{sweep.name}: {problem}, so that figure.{key} = "{kind}" cannot be drawn: choose another, for example '
         '"cost", "energy", "sojourn" or "total-cost".'
     )
-
-
-def write_files(content: Mapping[str, bytes], name: str, folder: Path) -> Iterator[Path]:
-    """Write files by the ending of their names; each is written atomically, after all content is complete."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for ending, data in content.items():
-            path = folder / f"{name}{ending}"
-            with atomic_file(path) as partial:
-                partial.write_bytes(data)
-            yield path
-    except (OSError, CannotWrite) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        reason = getattr(cause, "strerror", None) or cause
-        raise BadInput(f"{folder} cannot be written ({reason}): choose another --to.") from None
 
 
 def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[str]:
     """Number of points, missing points (at most `most` are listed), values, differences, and files of a figure."""
     chart = drawing.chart
-    found = [(group.points_by_seed[seed], run) for group in chart.groups for seed, run in group.runs.items()]
+    found = [(point, g.runs[point.seed]) for g in chart.groups for point in g.points if point.seed in g.runs]
     done, stored = len(found), sum(run.source == "result" for _, run in found)
     wanted, stale = done + len(drawing.missing), [point.title for point, run in found if run.stale]
     origin = f": {done - stored} from runs, {stored} from stored results" if stored else ""
@@ -144,10 +128,10 @@ def drawing_lines(drawing: Drawing, out: Path, most: int = _MOST) -> Iterator[st
         "missing": [f"{point.title} ({_state(point, out)})" for point in drawing.missing],
         "stale, because the code gives other results now, or was not probed": stale,
         "without this measure": [
-            group.points_by_seed[seed].title
+            point.title
             for group, known in zip(chart.groups, chart.numbers, strict=True)
-            for seed in group.runs
-            if seed not in known.index
+            for point in group.points
+            if point.seed in group.runs and point.seed not in known.index
         ],
         "not used": drawing.problems,
     }

@@ -15,13 +15,12 @@ from vefl_sim.analysis.figures.chart import Chart
 from vefl_sim.analysis.figures.layout import Group, Layout
 from vefl_sim.analysis.figures.measures import Measure, decimals, difference_decimals, difference_texts
 from vefl_sim.analysis.figures.names import heading, legend_title, with_symbols
-from vefl_sim.analysis.figures.panel import HEIGHT_IN, PAGE_IN, draw_panel, legend_below
+from vefl_sim.analysis.figures.panel import HEIGHT_IN, PAGE_IN, SINGLE_COLOUR, draw_panel, legend_below
 from vefl_sim.analysis.figures.tables import Table
 from vefl_sim.core.arrays import Floats
 from vefl_sim.sweep.effects import REST, SEEDS, Factor, Factorial, complete_factorial
 
 _MAX_NUMBERED = 8  # levels of a factor, up to which the cells of a heat map have numbers
-_COLOURS = ("#3f6aa3", "#c0392b", "#e0a100", "#2e9e5b", "#7d3c98", "#17a2b8", "#8c564b", "#e377c2")
 _OTHER_COLOURS = {SEEDS: "#b9c2cb", REST: "#e1e5e9"}
 
 
@@ -114,9 +113,8 @@ def draw_effects(effects: Effects) -> Figure:
 
 def _draw_shares(axes: Axes, shares: "pd.Series[float]") -> None:
     """Draw shares of the variance in percent as bars."""
-    named = [effect for effect in shares.index if effect not in _OTHER_COLOURS]
-    colours = dict(zip(named, _COLOURS * len(named), strict=False)) | _OTHER_COLOURS
-    bars = axes.barh([*map(_short, shares.index)], shares, 0.65, color=[colours[effect] for effect in shares.index])
+    colours = [_OTHER_COLOURS.get(effect, SINGLE_COLOUR) for effect in shares.index]
+    bars = axes.barh([*map(_short, shares.index)], shares, 0.65, color=colours)
     axes.bar_label(bars, [f"{share:.1f}" for share in shares], padding=2)
     axes.grid(False, axis="y")
     axes.set(xlabel="share of the variance [%]", xlim=(0, 1.18 * max(shares.max(), 5)))

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.analysis.figures.names import VARIANTS, plain, value_label
-from vefl_sim.analysis.figures.request import Request, nearest, request_from
+from vefl_sim.analysis.figures.request import Request, request_from
 from vefl_sim.core.errors import ExperimentError, RunNotFound
+from vefl_sim.experiment.complaints import nearest
 from vefl_sim.experiment.plugins import declaration
 from vefl_sim.sweep.points import Point, Sweep
 from vefl_sim.sweep.results.result import Measurements, RunMeasurements
@@ -81,11 +82,6 @@ class Group:
         """The name of the group within its panel."""
         return ", ".join(filter(None, [self.line, self.x_label]))
 
-    @property
-    def points_by_seed(self) -> dict[int, Point]:
-        """The points of the group."""
-        return {point.seed: point for point in self.points}
-
 
 def layout(sweep: Sweep, request: Request) -> Layout:
     """Lay out the figure as requested; the other dimensions are assigned so that a line differs only in its seeds."""
@@ -99,12 +95,11 @@ def layout(sweep: Sweep, request: Request) -> Layout:
     }  # fmt: skip
     for where, names in wanted.items():
         choices = [*["round", "time"] * (where == "x" and request.has_rounds), *known]
-        for name in names or ():
-            if name not in known:
-                choice = "remove it"
-                if choices:
-                    choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})"
-                raise ExperimentError(f'figure.{where} = "{name}": it is not varied in this sweep: {choice}.')
+        for name in (name for name in names or () if name not in known):
+            choice = f"choose from {', '.join(choices)} (the nearest is {nearest(name, choices)})" if choices else ""
+            raise ExperimentError(
+                f'figure.{where} = "{name}": it is not varied in this sweep: {choice or "remove it"}.'
+            )
     lines, panels, x = ([known[name] for name in wanted[where] or ()] for where in ("lines", panels_key, "x"))
     used = [dimension.keys for dimension in (*lines, *panels, *x)]
     for dimension in (*lines, *panels, *x):
@@ -127,14 +122,12 @@ def layout(sweep: Sweep, request: Request) -> Layout:
 
 def _require_numbers(request: Request, x: Sequence[Dimension]) -> None:
     """Refuse a range or a logarithmic scale on an axis of text or, for the scale, of numbers that are not above 0."""
-    for dimension in x:
-        values = dimension.numbers
-        if request.x_range and not values:
-            raise ExperimentError(f"figure.x_range has no effect, because {dimension.key} has no numbers: remove it.")
-        if request.x_scale == "log" and (not values or min(values) <= 0):
-            raise ExperimentError(
-                f'figure.x_scale = "log": the values of {dimension.key} are not numbers above 0: remove it.'
-            )
+    needs = {"x_range": bool(request.x_range), "x_scale": request.x_scale == "log"}
+    for key in (key for key, is_given in needs.items() if is_given):
+        for dimension in x:
+            if not dimension.numbers or (key == "x_scale" and min(dimension.numbers) <= 0):
+                above = " above 0" * (key == "x_scale")
+                raise ExperimentError(f"figure.{key}: {dimension.key} is not varied in numbers{above}: remove it.")
 
 
 def require_drawable(sweep: Sweep) -> tuple[Request, Layout]:

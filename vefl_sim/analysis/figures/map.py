@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from matplotlib.ticker import LogFormatter
 
+from vefl_sim.analysis.files import picture, write_file
 from vefl_sim.mobility.sumo.map_import import RADIUS_M, ImportedMap
 
 _DARK, _RED, _AMBER, _EMPTY = "#22303c", "#c0392b", "#e0a100", "#b9b4ad"
@@ -41,7 +42,7 @@ def draw_map(imported: ImportedMap, path: Path) -> None:
             loc="left", fontsize=11, color=_DARK,
         )  # fmt: skip
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-        figure.savefig(path, dpi=130)
+        write_file(path, picture(figure, ".png"))
 
 
 def _draw_streets(axes: Axes, imported: ImportedMap) -> Any:

@@ -35,6 +35,10 @@ _NAMES = {
 _HEADINGS = {VARIANTS: "scheme", "scheme.kind": "scheme", "data.kind": "data set"}
 
 
+def _named(key: str) -> tuple[str, str]:
+    return _NAMES.get(key, (f"{key} = {{}}", ""))
+
+
 def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
     """A value with its symbol and unit, for a legend; `labels` are user-defined."""
     return with_symbol(key, plain(key, value), labels)
@@ -42,14 +46,14 @@ def value_label(key: str, value: Any, labels: Mapping[str, str]) -> str:
 
 def with_symbol(key: str, text: str, labels: Mapping[str, str]) -> str:
     """The text of a value with its symbol and unit; loads no user-defined part."""
-    return _template(key, labels).replace("{}", text)
+    return (labels.get(key) or _named(key)[0]).replace("{}", text)
 
 
 def heading(key: str, labels: Mapping[str, str]) -> str:
     """The symbol and the unit of a key, for the heading of a column."""
     if key in _HEADINGS and key not in labels:
         return _HEADINGS[key]
-    before, _, after = _template(key, labels).partition("{}")
+    before, _, after = (labels.get(key) or _named(key)[0]).partition("{}")
     symbol, unit = before.strip().removesuffix("=").strip(), after.strip()
     return f"{symbol} [{unit}]" if symbol and unit else symbol or unit or key
 
@@ -57,14 +61,14 @@ def heading(key: str, labels: Mapping[str, str]) -> str:
 def axis_name(key: str, labels: Mapping[str, str]) -> str:
     """The meaning of a key in words with its symbol and unit, for example "length of a round (t_th) [s]"."""
     name = heading(key, labels)
-    words = "" if key in labels else _words(key)
+    words = "" if key in labels else _named(key)[1]
     symbol, space, unit = name.partition(" ")
     return f"{words} ({symbol}){space}{unit}" if words else name
 
 
 def legend_title(keys: Iterable[str], labels: Mapping[str, str]) -> str:
     """The meaning of the symbols in a legend, for example "pRBs (Z)"; empty if its labels are words."""
-    return ", ".join(axis_name(key, {}).partition(" [")[0] for key in keys if _words(key) and key not in labels)
+    return ", ".join(axis_name(key, {}).partition(" [")[0] for key in keys if _named(key)[1] and key not in labels)
 
 
 def plain(key: str, value: Any) -> str:
@@ -96,11 +100,3 @@ def formulas(text: str) -> Iterator[tuple[str, bool]]:
         yield _FORMULAS.get(symbol[0], subscripted), True
         end = symbol.end()
     yield text[end:], False
-
-
-def _template(key: str, labels: Mapping[str, str]) -> str:
-    return labels.get(key) or _NAMES.get(key, (f"{key} = {{}}",))[0]
-
-
-def _words(key: str) -> str:
-    return _NAMES[key][1] if key in _NAMES else ""

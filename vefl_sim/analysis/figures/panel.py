@@ -4,7 +4,6 @@ Against a swept key a chart has points with error bars, or bars for totals. The 
 """
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from math import ceil
 from typing import Any
 
@@ -20,7 +19,7 @@ from vefl_sim.analysis.figures.names import with_symbols
 
 COLUMN_IN, PAGE_IN, HEIGHT_IN = 3.5, 7.16, 2.3  # widths of one and two journal columns, and the height
 _GAP = 0.16  # between two markers of a line, as a part of the diagonal of the panel
-_SINGLE_COLOUR = "#3f6aa3"  # of bars, if there is only one line
+SINGLE_COLOUR = "#3f6aa3"  # of bars, if there is only one line
 _MAX_TICKS = 8  # on the axis of a swept key; with more values, matplotlib chooses
 _COLOURS = (
     "#22303c", "#c0392b", "#3f6aa3", "#2e9e5b", "#e0a100", "#7d3c98", "#17a2b8", "#e377c2", "#8c564b", "#8a97a6",
@@ -76,17 +75,6 @@ def legend_below(
         loc="outside lower center", frameon=False, handlelength=2.8, columnspacing=1.5, fontsize=points,
         title=with_symbols(title) or None, title_fontsize=points,
     )  # fmt: skip
-
-
-def file_contents(figure: Figure, dpi: int = 200) -> dict[str, bytes]:
-    """The PDF and the PNG by ending, without dates and versions, so that the same runs give the same files."""
-    no_metadata = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}, ".png": {"Software": None}}
-    contents = {}
-    for ending, metadata in no_metadata.items():
-        file = BytesIO()
-        figure.savefig(file, format=ending[1:], dpi=dpi, metadata=metadata)
-        contents[ending] = file.getvalue()
-    return contents
 
 
 def draw_chart(chart: Chart, size_in: tuple[float, float] | None = None, points: float = 7) -> Figure:
@@ -173,7 +161,7 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, chart: Chart) -> dict[str, Any]
         if chart.request.has_bars:
             handles[line] = axes.bar(
                 at + beside * width, mean, 0.92 * width, yerr=errors, capsize=2.5,
-                color=style["color"] if len(lines) > 1 else _SINGLE_COLOUR,
+                color=style["color"] if len(lines) > 1 else SINGLE_COLOUR,
                 hatch="///" if style["ls"] == "--" else None, edgecolor="white", error_kw={"lw": 1, "ecolor": "0.55"},
             )  # fmt: skip
             continue
@@ -223,10 +211,8 @@ def _name_values(axes: Axes, chart: Chart) -> None:
             axes.set_xticks(chart.xs, names)
             axes.set_xticks([], minor=True)
         return
-    axes.set_xticks(range(len(names)), names)
+    is_long = sum(map(len, names)) > 42
+    slanted: Any = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+    axes.set_xticks(range(len(names)), names, **slanted)
     axes.grid(False, axis="x")
     axes.set_xlim(-0.6, len(names) - 0.4)
-    if sum(map(len, names)) > 42:
-        axes.tick_params(axis="x", rotation=25, pad=1)
-        for label in axes.get_xticklabels():
-            label.set(horizontalalignment="right", rotation_mode="anchor")

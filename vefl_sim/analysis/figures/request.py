@@ -1,13 +1,12 @@
 """The [figure] table of a sweep: its keys, and one error sentence per problem."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.complaints import complaints_about
+from vefl_sim.experiment.complaints import complaints_about, nearest
 from vefl_sim.experiment.fields import Share, Table
 
 MeasureKind = Literal[
@@ -145,29 +144,17 @@ def request_from(table: Mapping[str, Any]) -> Request:
     return request
 
 
-def nearest(word: str, known: list[str]) -> str:
-    """The known word that is most similar to `word`."""
-    return get_close_matches(word, known, n=1, cutoff=0.0)[0]
-
-
 def _conflicts(request: Request) -> Iterator[str]:
     """Keys that have no effect or contradict each other, as sentences."""
-    used = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
-    for key in sorted(request.model_fields_set - used):
-        yield f'figure.{key} has no effect with figure.kind = "{request.kind}": remove it.'
-    if request.kind in _OF_KIND:
+    effective = _OF_KIND.get(request.kind, _PICTURE) | _OF_MEASURE.get(request.measured.kind, set())
+    if request.kind not in _OF_KIND:
+        effective = effective - _without_effect(request)
+    idle = sorted(request.model_fields_set - effective)
+    for key in idle:
+        x = f' and figure.x = "{request.x}"' if request.x and key != "x" else ""
+        yield f'figure.{key} has no effect with figure.kind = "{request.kind}"{x}: remove it.'
+    if idle:
         return
-    if "band" in request.model_fields_set and not request.has_band:
-        yield "figure.band has no effect on the failures of a round, which are 0 or 1: remove it."
-    if request.x in ("round", "time") and not request.has_rounds:
-        yield f'figure.x = "{request.x}": with figure.kind = "{request.kind}" it must be a swept key, or not given.'
-    if request.has_bars and request.x_range:
-        yield 'figure.x_range has no effect on bars: remove it, or choose figure.x = "time".'
-    if request.has_bars and request.reference:
-        yield 'figure.reference is for lines, not for bars: remove it, or choose figure.x = "round" or "time".'
-    scalable = request.kind != "p_suc" if request.is_distribution else request.against_key and not request.has_bars
-    if "x_scale" in request.model_fields_set and not scalable:
-        yield f'figure.x_scale has no effect with figure.kind = "{request.kind}" and this figure.x: remove it.'
     if request.x_scale == "log" and request.x_range and request.x_range[0] <= 0:
         yield "figure.x_range must begin above 0, because its axis is logarithmic: change it."
     for line, values in request.reference.items():
@@ -176,3 +163,14 @@ def _conflicts(request: Request) -> Iterator[str]:
                 f"figure.reference: {line!r} has {len(values)} values, but figure.marks has {len(request.marks)}: "
                 "write one value for each mark, and nan where there is none."
             )
+
+
+def _without_effect(request: Request) -> set[str]:
+    """The keys of a picture that change nothing with this kind and x-axis."""
+    scalable = request.kind != "p_suc" if request.is_distribution else request.against_key and not request.has_bars
+    return (
+        (set() if request.has_band else {"band"})
+        | ({"x"} if request.x in ("round", "time") and not request.has_rounds else set())
+        | ({"x_range", "reference"} if request.has_bars else set())
+        | (set() if scalable else {"x_scale"})
+    )

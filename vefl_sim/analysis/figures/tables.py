@@ -10,7 +10,7 @@ from vefl_sim.analysis.figures.chart import Chart, band_text, band_words
 from vefl_sim.analysis.figures.layout import Group
 from vefl_sim.analysis.figures.measures import decimals
 from vefl_sim.analysis.figures.names import formulas
-from vefl_sim.experiment.plugins import declaration
+from vefl_sim.analysis.summary import trains_centrally
 from vefl_sim.sweep.paired import difference
 
 _LATEX = {
@@ -38,27 +38,12 @@ class Table:
         return "\n".join([first, "|" + "---|" * len(self.head), *lines]) + f"\n\n{self.note}\n"
 
     def latex(self) -> str:
-        """A tabular for the package booktabs, with the note as a comment.
-
-        A name that repeats from row to row is written once; with several columns of names, a line separates the groups
-        of the first.
-        """
-        lines = [
-            rf"% needs \usepackage{{booktabs}}; {self.note.translate(_COMMENT)}",
-            rf"\begin{{tabular}}{{{'l' * self.names + 'c' * (len(self.head) - self.names)}}}",
-            r"\toprule",
-            " & ".join(map(latex_text, self.head)) + r" \\",
-            r"\midrule",
-        ]
-        before: Sequence[str] = ()
-        for row in self.rows:
-            if before and self.names > 1 and row[0] not in ("", before[0]):
-                lines.append(r"\midrule")
-            repeated = [place < self.names and row[: place + 1] == before[: place + 1] for place in range(len(row))]
-            cells = ["" if again else latex_text(cell) for cell, again in zip(row, repeated, strict=True)]
-            lines.append(" & ".join(cells) + r" \\")
-            before = row
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        """A tabular for the package booktabs, with the note as a comment."""
+        head, *rows = (" & ".join(map(latex_text, row)) + r" \\" for row in (self.head, *self.rows))
+        columns = "l" * self.names + "c" * (len(self.head) - self.names)
+        top = [rf"% needs \usepackage{{booktabs}}; {self.note.translate(_COMMENT)}", rf"\begin{{tabular}}{{{columns}}}"]
+        lines = [*top, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        return "\n".join(lines) + "\n"
 
 
 def latex_text(text: str) -> str:
@@ -107,5 +92,5 @@ def _best(chart: Chart, row: tuple[str, ...]) -> list[int]:
 
 def _is_constrained(group: Group) -> bool:
     """Whether the scheme is limited by the resources of the CVs and the network."""
-    scheme = group.points[0].experiment.scheme
-    return scheme.constrained and not declaration("scheme.kind", scheme.kind, "trains_centrally", False)
+    experiment = group.points[0].experiment
+    return experiment.scheme.constrained and not trains_centrally(experiment)

@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 
-from vefl_sim.analysis.references.sheet import Check
+from vefl_sim.analysis.references.sheet import Check, published
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import to_ns
 from vefl_sim.core.rng import Streams
@@ -18,35 +18,23 @@ from vefl_sim.mobility.coverage import crossings, in_coverage, sojourn_bound_of,
 from vefl_sim.mobility.idm import IdmParams, follow
 from vefl_sim.mobility.scene import Mobility
 
-# SUMO 1.28.0, carFollowModel IDM, ballistic, steps of 0.1 s: nine vehicles follow one whose speed is
-# interpolated between these knots (time in s, speed in m/s).
-_KNOTS = ((0, 15), (10, 15), (16, 3), (26, 3), (38, 15), (58, 15), (61.75, 0), (80, 0), (92, 18), (160, 18))
 _FIRST_S, _STEP_S, _FRONT_M, _SPACING_M = 0.1, 0.1, 500.0, 5.0 + 24.058437670306034
 _DRIVER = IdmParams(1.5, 2.0, 1.2, 2.0, 20.12, 5.0)
-# (time in s, follower, position of its front bumper in m)
-_PLATOON = (
-    (20.1, 1, 704.2961), (20.1, 5, 644.4066), (20.1, 9, 538.2768), (45.1, 1, 916.5766), (45.1, 5, 801.4343),
-    (45.1, 9, 715.1231), (70.1, 1, 1161.6664), (70.1, 5, 1130.9348), (70.1, 9, 1054.6118), (100.1, 1, 1372.1393),
-    (100.1, 5, 1226.8916), (100.1, 9, 1136.5954), (150.1, 1, 2277.7275), (150.1, 5, 2099.4820), (150.1, 9, 1932.7245),
-)  # fmt: skip
-# (x, y, r in m, u_max in m/s, bound in s)
-_SOJOURN = ((0.0, 0.0, 500.0, 20.12, 24.8509), (300.0, 0.0, 500.0, 20.12, 9.9404))
-# (u_max, time in s, share of a uniform disc of 500 m with a smaller bound)
-_DISC = ((20.12, 5.0, 0.336), (20.12, 2.5, 0.174), (26.82, 5.0, 0.43), (26.82, 2.5, 0.23))
 SPEEDS_MPS = (0.45, 11.18, 20.12, 26.82)
 _EVERY_S = 5.0  # the paper's round length
 
 
 def mobility_sheet() -> Iterator[Check]:
     """All comparisons of the mobility model."""
-    platoon_m = _platoon_m()
-    for time_s, follower, reference_m in _PLATOON:
+    values = published("mobility")
+    platoon_m = _platoon_m(values["knots"])
+    for time_s, follower, reference_m in values["platoon"]:
         ours = float(platoon_m[round((time_s - _FIRST_S) / _STEP_S), follower - 1])
         yield Check(f"platoon, follower {follower} at {time_s:g} s", "SUMO 1.28.0", reference_m, ours, 1e-3, "m")
-    for x_m, y_m, radius_m, speed_mps, reference_s in _SOJOURN:
+    for x_m, y_m, radius_m, speed_mps, reference_s in values["sojourn"]:
         (ours,) = sojourn_bound_s(np.array([x_m]), np.array([y_m]), radius_m=radius_m, max_speed_mps=speed_mps)
         yield Check(f"sojourn bound at ({x_m:g}, {y_m:g})", "geometry", reference_s, float(ours), 5e-5, "s")
-    for speed_mps, bound_s, reference in _DISC:
+    for speed_mps, bound_s, reference in values["disc"]:
         what = f"uniform disc, bound < {bound_s:g} s at {speed_mps:g} m/s"
         yield Check(what, "geometry", reference, _disc_share(speed_mps, bound_s), 5e-3, "")
 
@@ -96,9 +84,9 @@ def default_traffic(speed_mps: float, seed: int, duration_s: float = 2000.0) -> 
     return survey(IdmTraffic(experiment, Streams(seed)), experiment, duration_s)
 
 
-def _platoon_m() -> np.ndarray:
-    """Positions of the followers in m, [steps of 0.1 s, followers]."""
-    seconds, speeds = np.transpose(_KNOTS)
+def _platoon_m(knots: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Positions of the followers in m, [steps of 0.1 s, followers]; `knots`: time and speed of the first vehicle."""
+    seconds, speeds = np.transpose(knots)
     lead_mps = np.interp(np.arange(_FIRST_S, 160.0, _STEP_S), seconds, speeds)
     driven_m = np.cumsum((lead_mps[1:] + lead_mps[:-1]) / 2 * _STEP_S)
     front_m = _FRONT_M + np.concatenate(([0.0], driven_m))

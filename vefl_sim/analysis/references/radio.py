@@ -8,11 +8,12 @@ correlation over frequency against the delay profile.
 
 from collections.abc import Iterator, Sequence
 from math import log10
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vefl_sim.analysis.references.sheet import Check
+from vefl_sim.analysis.references.sheet import Check, published
 from vefl_sim.core.arrays import Floats
 from vefl_sim.core.clock import SlotGrid
 from vefl_sim.experiment.experiment import RadioTable
@@ -21,25 +22,7 @@ from vefl_sim.radio.link import Link, prb_bandwidth_hz, subcarrier_spacing_hz
 from vefl_sim.radio.scattering import Propagation, bessel_j0
 from vefl_sim.radio.uma import SPEED_OF_LIGHT_MPS, los_probability, pathloss_db
 
-# (line of sight, horizontal distance in m, height of the CV in m, carrier in GHz, path loss in dB)
-_NS3_PATHLOSS = (
-    (True, 10.0, 1.5, 5.0, 72.9380), (True, 100.0, 1.5, 5.0, 86.2362), (True, 1000.0, 1.5, 5.0, 109.7252),
-    (True, 5000.0, 1.5, 5.0, 137.6794), (False, 10.0, 1.5, 5.0, 82.5131), (False, 100.0, 1.5, 5.0, 106.1356),
-    (False, 1000.0, 1.5, 5.0, 144.7641), (False, 5000.0, 1.5, 5.0, 172.0753),
-)  # fmt: skip
-_SIONNA_PATHLOSS = (
-    (True, 10.0, 1.5, 0.9, 58.043405), (True, 150.0, 1.5, 0.9, 75.380587), (True, 500.0, 1.5, 0.9, 96.104287),
-    (True, 5000.0, 1.5, 0.9, 136.085313), (False, 10.0, 1.5, 0.9, 67.618501), (False, 150.0, 1.5, 0.9, 97.872268),
-    (False, 500.0, 1.5, 0.9, 118.119323), (False, 5000.0, 2.0, 0.9, 156.880778), (True, 250.0, 2.0, 0.9, 79.879795),
-)  # fmt: skip
-# (distance, height of the CV, probability)
-_LOS = (
-    ("ns-3", 50.0, 15.0, 0.65590519), ("ns-3", 100.0, 15.0, 0.36762776), ("Sionna", 18.0, 1.5, 1.0),
-    ("Sionna", 35.0, 1.5, 0.79296595), ("Sionna", 75.0, 1.5, 0.47109809), ("Sionna", 150.0, 1.5, 0.20136698),
-    ("Sionna", 250.0, 1.5, 0.08954515), ("Sionna", 450.0, 1.5, 0.04075887),
-)  # fmt: skip
-_SPACING_HZ = (15e3, 30e3, 60e3, 120e3, 240e3)  # TS 38.211, table 4.2-1
-_SLOTS_PER_MS = (1, 2, 4, 8, 16)  # TS 38.211, table 4.3.2-1
+_SIGHT = {True: "LOS", False: "NLOS"}
 CARRIER_GHZ = 3.5
 WAVELENGTH_M = SPEED_OF_LIGHT_MPS / (CARRIER_GHZ * 1e9)
 SPEEDS_MPS = (5.0, 11.18, 20.12)
@@ -48,34 +31,31 @@ _LAGS_S = (0.5e-3, 2e-3, 10e-3)  # one slot of numerology 1, four, and twenty
 _LEVELS = (0.3, 1.0)  # of the amplitude, relative to its root mean square
 _STEP_S, _STEPS = 1e-4, 4000
 _PLACES_M = np.arange(10, dtype=np.float64) * 3.7
-_SPREADS = {"LOS": (True, -7.029936), "NLOS": (False, -6.438743)}  # lg of the median in s, at 6 GHz
-# (path loss in dB, transmit power in dBm) for P0 = −80 dBm, α = 0.8, P_max = 0.2 W, one pRB of five blocks of 30 kHz
-_OPEN_LOOP = ((80.0, -6.0), (90.0, 2.0), (100.0, 10.0), (110.0, 18.0), (120.0, 23.0103))
 
 
 def radio_sheet() -> Iterator[Check]:
     """All comparisons of the radio model."""
-    for source, rows, tolerance in (("ns-3", _NS3_PATHLOSS, 0.01), ("Sionna", _SIONNA_PATHLOSS, 1e-6)):
-        for los, d2d_m, height_m, carrier_ghz, reference in rows:
+    values = published("radio")
+    for source, tolerance in (("ns-3", 0.01), ("Sionna", 1e-6)):
+        for los, d2d_m, height_m, carrier_ghz, reference in values[source]:
             ours = float(pathloss_db(d2d_m, los=los, carrier_ghz=carrier_ghz, h_ut_m=height_m))
-            sight = "LOS" if los else "NLOS"
-            what = f"path loss, {sight}, {d2d_m:g} m, {carrier_ghz:g} GHz, {height_m:g} m high"
+            what = f"path loss, {_SIGHT[los]}, {d2d_m:g} m, {carrier_ghz:g} GHz, {height_m:g} m high"
             yield Check(what, source, reference, ours, tolerance, "dB")
-    for source, d2d_m, height_m, reference in _LOS:
+    for source, d2d_m, height_m, reference in values["los"]:
         ours = float(los_probability(d2d_m, h_ut_m=height_m))
         yield Check(f"P(line of sight), {d2d_m:g} m, {height_m:g} m high", source, reference, ours, 1e-8, "")
-    for numerology, (spacing, slots) in enumerate(zip(_SPACING_HZ, _SLOTS_PER_MS, strict=True)):
+    for numerology, (spacing, slots) in enumerate(values["numerologies"]):
         ours = subcarrier_spacing_hz(numerology)
         yield Check(f"subcarrier spacing, numerology {numerology}", "38.211", spacing, ours, 0.0, "Hz")
         ours = 1e6 / SlotGrid.of_numerology(numerology).slot_ns
         yield Check(f"slots per millisecond, numerology {numerology}", "38.211", slots, ours, 0.0, "")
     yield Check("pRB, numerology 1", "38.211", 360e3, prb_bandwidth_hz(1), 0.0, "Hz")
     noise_dbm = 10 * log10(Link.of(RadioTable()).noise_w) + 30
-    yield from _fading_checks()
+    yield from _fading_checks(values)
     yield Check("noise in 1.8 MHz, figure 5 dB", "−174 dBm/Hz", -174 + 5 + 62.552725, noise_dbm, 1e-5, "dBm")
 
 
-def _fading_checks() -> Iterator[Check]:
+def _fading_checks(values: dict[str, Any]) -> Iterator[Check]:
     """All comparisons of correlated fading, delay spread and power."""
     for speed_mps in SPEEDS_MPS:
         doppler_hz = speed_mps / WAVELENGTH_M
@@ -87,8 +67,8 @@ def _fading_checks() -> Iterator[Check]:
             reference = float(np.sqrt(2 * np.pi) * doppler_hz * level * np.exp(-(level**2)))
             what = f"crossings per s of level {level:g} at {speed_mps:g} m/s"
             yield Check(what, "√2π·f_D·ρe^−ρ²", reference, ours, 0.03 * reference, "Hz")
-    for sight, (los, lg_s) in _SPREADS.items():
-        spread_s = uma_delay_spread_s(CARRIER_GHZ, sight=los)
+    for los, lg_s in values["spreads"]:
+        spread_s, sight = uma_delay_spread_s(CARRIER_GHZ, sight=los), _SIGHT[los]
         yield Check(f"lg of the delay spread, {sight}, 3.5 GHz", "38.901", lg_s, float(np.log10(spread_s)), 1e-6, "")
         for apart in (1, 2, 5):
             reference = float(1 / np.hypot(1, 2 * np.pi * spread_s * 1.8e6 * apart))
@@ -97,7 +77,7 @@ def _fading_checks() -> Iterator[Check]:
     radio = RadioTable(power="open-loop")
     link = Link.of(radio)
     assert link.open_loop is not None
-    for loss_db, reference in _OPEN_LOOP:
+    for loss_db, reference in values["open_loop"]:
         watts = float(link.open_loop.prb_watts(link.snr_per_watt(np.array([loss_db])))[0])
         ours = 10 * float(np.log10(watts)) + 30
         yield Check(f"open-loop power at {loss_db:g} dB", "38.213", reference, ours, 1e-4, "dBm")

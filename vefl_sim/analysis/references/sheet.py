@@ -1,7 +1,10 @@
 """A check sheet: a table that compares our numbers with reference values."""
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,12 @@ class Check:
     def passed(self) -> bool:
         """Whether both values agree within the precision of the source."""
         return abs(self.difference) <= self.tolerance
+
+
+def published(model: str) -> dict[str, Any]:
+    """The reference values of a model, by name."""
+    values: dict[str, Any] = tomllib.loads((files(__package__) / "values.toml").read_text(encoding="utf-8"))[model]
+    return values
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What the scripts of a page read: rounds, decisions, orders, visits, uploads, and who took part."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -36,19 +35,12 @@ def rounds_of(source: Source) -> Columns:
     rows = source.rounds
     grants = [source.grants_by_round.get(row["round"], GrantCounts()) for row in rows]
     columns: Columns = {name: [_rounded(row[name], digits) for row in rows] for name, digits in _DIGITS.items()}
-    columns["metric"] = [_metric_of(source, row) for row in rows]
+    metric = [source.metric.value(row["accuracy"], row["loss"]) for row in rows]
+    columns["metric"] = [None if value is None else float(f"{value:.5g}") for value in metric]
     columns |= {name: [row[name] for row in rows] for name in ("round", *_COUNTS, "plan_status")}
     columns |= {"grants": [count.used for count in grants], "grants_lost": [count.lost for count in grants]}
     columns["grants_lost_share"] = [_rounded(count.lost_share, 4) if count.used else None for count in grants]
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
-
-
-def _metric_of(source: Source, row: dict[str, Any]) -> float | None:
-    """The metric of a round; numbers that are no shares can be of any size, and are not rounded."""
-    value = source.metric.value(row["accuracy"], row["loss"])
-    if value is None or source.metric.is_share:
-        return _rounded(value, 4)
-    return value if math.isfinite(value) else None
 
 
 def decisions_of(source: Source) -> dict[str, Any]:
@@ -65,14 +57,9 @@ def decisions_of(source: Source) -> dict[str, Any]:
     return {"states": [states[number] for number in numbers], "reasons": [reasons[number] for number in numbers]}
 
 
-def orders_of(source: Source) -> Columns:
-    """One row per order, as columns: times in ms, and what happened to its update."""
-    return _columns(all_orders(source))
-
-
-def all_orders(source: Source) -> list[dict[str, Any]]:
-    """All orders of the run."""
-    return [_row_of(order) for order in orders_in(source.explanations.events)]
+def orders_of(source: Source) -> list[dict[str, Any]]:
+    """One row per order: times in ms, and what happened to its update."""
+    return [_row_of(order) for order in orders_in(source.explanations.by_id.values())]
 
 
 def _row_of(order: Order) -> dict[str, Any]:
@@ -104,7 +91,7 @@ def _row_of(order: Order) -> dict[str, Any]:
 
 def refusals_of(source: Source) -> Columns:
     """One row per CV that asked for an order, or was in coverage when a round was planned, and got none."""
-    return _columns(
+    return columns(
         {
             "round": event["round"],
             "cv": event["cv"],
@@ -113,7 +100,7 @@ def refusals_of(source: Source) -> Columns:
             "reason": event["reason"],
             "distance": _rounded(event["distance_m"], 1),
         }
-        for event in source.explanations.events
+        for event in source.explanations.by_id.values()
         if event["kind"] in _REFUSALS
     )
 
@@ -121,14 +108,13 @@ def refusals_of(source: Source) -> Columns:
 def visits_of(source: Source) -> list[list[int]]:
     """For each CV its number, then the times in ms at which it entered and left coverage in turn."""
     visits = []
-    for cv in source.explanations.cvs:
-        events = source.explanations.events_of(cv)
+    for cv, events in source.explanations.by_cv.items():
         crossings = [event for event in events if event["kind"] in ("coverage_entered", *DEPARTURES)]
         visits.append([cv, *(_ms(event["time_ns"]) for event in crossings)])
     return visits
 
 
-def _columns(rows: Iterable[dict[str, Any]]) -> Columns:
+def columns(rows: Iterable[dict[str, Any]]) -> Columns:
     """Rows in the order of their times, as columns."""
     ordered = sorted(rows, key=lambda row: (row["at"], row["cv"]))
     return {name: [row[name] for row in ordered] for name in (ordered[0] if ordered else ())}

@@ -17,10 +17,6 @@ from typing import Any
 from zlib import compress
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_NO_SCRIPT = (
-    '<noscript><p class="quiet">The curves and the map need scripts, which are part of this file; nothing is loaded.'
-    "</p></noscript>"
-)
 _ASSETS = files("vefl_sim.analysis.report") / "assets"
 
 
@@ -58,7 +54,6 @@ class Document:
             title=html(self.title),
             style=style,
             header=self.header,
-            noscript=_NO_SCRIPT if scripts else "",
             navigation="".join(f'<a href="#{section.name}">{html(section.title)}</a>' for section in self.sections),
             sections="\n".join(map(_section, self.sections)),
             data=packed(self.data),
@@ -76,8 +71,8 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     """The Content-Security-Policy: nothing is loaded, and only these scripts and this style are used."""
     hashes = " ".join(map(source_hash, scripts))
     own = f"script-src {hashes}; style-src {source_hash(style)}"
-    pictures = "img-src blob:; " if scripts else ""  # a chart on its way to a file; only the page can make a blob
-    return f"default-src 'none'; {own}; {pictures}base-uri 'none'; form-action 'none'"
+    pictures = "blob:" if scripts else "data:"  # a chart on its way to a file, or drawn within the page
+    return f"default-src 'none'; {own}; img-src {pictures}; base-uri 'none'; form-action 'none'"
 
 
 def _section(section: Section) -> str:
@@ -87,9 +82,8 @@ def _section(section: Section) -> str:
 
 
 def _filled(skeleton: str, **parts: str) -> str:
-    """Replace each {{name}} once, in one pass, so that no part can contain the place of another."""
-    pieces = skeleton.split("{{")
-    return pieces[0] + "".join(parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
+    """Replace each {{name}}, in one pass, so that no part can contain the place of another."""
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], skeleton)
 
 
 def html(value: object) -> str:
@@ -102,11 +96,22 @@ def fold(summary: str, content: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{summary}</summary><div>{content}</div></details>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, label: str) -> str:
-    """A table; `label` describes it to those who do not see it."""
+def page_top(kind: str, name: object, sentence: str, cautions: Iterable[tuple[str, str, str]]) -> str:
+    """What is on top of a page; `kind` is HTML, each caution a level, a title and a text."""
+    items = "".join(f"<li class='{html(level)}'><b>{html(t)}.</b> {html(text)}</li>" for level, t, text in cautions)
+    warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
+    return (
+        f"<p class='eyebrow'>vefl_sim report {kind}</p><h1>{html(name)}</h1>"
+        f"<p class='sentence' id='sentence'>{html(sentence)}</p>{warnings}"
+    )
+
+
+def table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+    """A table that can be scrolled sideways; the cells are HTML, and `label` says what it is."""
     top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{html(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<table aria-label="{html(label)}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    rows_of = f"<table class='points'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='wide' tabindex='0' role='region' aria-label='{html(label)}'>{rows_of}</div>"
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:

@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from vefl_sim.analysis.reasons import in_words, why_nobody
 from vefl_sim.analysis.report.document import html, pairs, table
@@ -21,27 +21,15 @@ _OVERRUNS = {
     "deadline": "upload ended after its deadline",
     "round_cost": "round cost more than its budget",
 }
-_PARTS = {
-    "plan": "planning the rounds",
-    "train": "local training",
-    "evaluate": "evaluating the model",
-    "checkpoint": "writing checkpoints",
-}
 _FEW, _MANY = 0.1, 0.25  # shares from which lost updates, and ineligible CVs or lost grants, are worth a warning
-
-
-class Figure(NamedTuple):
-    """A number with a few words about it."""
-
-    label: str
-    value: str
-    note: str = ""
 
 
 def sentence(source: Source) -> str:
     """Scheme, data, seed, rounds, and what came out, in one sentence."""
-    experiment, done, unit = source.experiment, len(source.rounds), source.unit
-    what = f"{scheme_name(experiment)} on {data_name(experiment)}, seed {experiment.run.seed}"
+    experiment, data, done, unit = source.experiment, source.experiment.data, len(source.rounds), source.unit
+    scheme = _label("scheme.kind", experiment.scheme.kind) + " (unconstrained)" * (not experiment.scheme.constrained)
+    split = f"Dirichlet α = {data.dirichlet_alpha:g}" if data.partition == "dirichlet" else data.partition
+    what = f"{scheme} on {_label('data.kind', data.kind)} ({split}), seed {experiment.run.seed}"
     if not done:
         return f"{what}: no round has been recorded yet."
     rounds = f"{done} {unit}s" if done == experiment.rounds else f"{done} of {experiment.rounds} {unit}s"
@@ -59,55 +47,35 @@ def _results(source: Source) -> Iterator[str]:
         yield f"{source.total('delivered'):,} of {source.total('ordered'):,} ordered updates arrived"
 
 
-def figures(source: Source) -> Iterator[Figure]:
-    """The key figures, to be shown large."""
+def figures(source: Source) -> Iterator[tuple[str, str, str]]:
+    """The key figures, to be shown large: name, value, and a few words about it."""
     summary, rounds, metric = source.summary, source.rounds, source.metric
     if not rounds:
         return
     if (last := metric.of_summary("last", summary)) is not None:
         best = metric.of_summary("best", summary)
-        yield Figure(f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}")
+        yield f"final {metric.name}", metric.short_text(last), f"best {metric.short_text(best or last)}"
     if source.trains_centrally:
-        yield Figure("rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated")
+        yield "rounds", f"{len(rounds):,}", f"{source.end_s:,.0f} s simulated"
         return
     ordered, delivered = source.total("ordered"), source.total("delivered")
     share = f"{delivered / ordered:.1%}" if ordered else "–"
-    yield Figure("delivered", share, f"{ordered - delivered:,} of {ordered:,} lost")
+    yield "delivered", share, f"{ordered - delivered:,} of {ordered:,} lost"
     paid, budget = source.total("cost"), source.experiment.vefl.budget * len(rounds)
     limited = source.experiment.scheme.constrained and budget > 0
-    yield Figure("paid", _amount(paid), f"{paid / budget:.0%} of the budget" if limited else "no budget applied")
+    amount = f"{paid:,.0f}" if paid >= 100 else f"{paid:.3g}"
+    yield "paid", amount, f"{paid / budget:.0%} of the budget" if limited else "no budget applied"
     joules = source.total("energy_j")
     each = f"{energy_text(joules / delivered)} per delivered update" if delivered else ""
-    yield Figure("energy", energy_text(joules), each)
+    yield "energy", energy_text(joules), each
     if grants := source.grants:
-        yield Figure("grants lost", f"{grants.lost_share:.1%}", grants.lost_text)
-    yield Figure("audit", *_verdict(summary))
-
-
-def _amount(value: float) -> str:
-    """A number with at least three digits."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _verdict(summary: dict[str, Any]) -> tuple[str, str]:
+        yield "grants lost", f"{grants.lost_share:.1%}", grants.lost_text
     plans, slots = summary.get("plans_audited", 0), summary.get("slots_audited", 0)
-    if not plans:
-        return "–", "nothing to audit"
     broken = sum(summary.get("plan_breaches", {}).values())
-    return f"{broken} broken" if broken else "passed", f"{plans:,} plans, {slots:,} slots"
-
-
-def scheme_name(experiment: Experiment) -> str:
-    """The scheme as the paper writes it."""
-    name = _label("scheme.kind", experiment.scheme.kind)
-    return name if experiment.scheme.constrained else f"{name} (unconstrained)"
-
-
-def data_name(experiment: Experiment) -> str:
-    """The data set, and how it is split."""
-    data = experiment.data
-    split = f"Dirichlet α = {data.dirichlet_alpha:g}" if data.partition == "dirichlet" else data.partition
-    return f"{_label('data.kind', data.kind)} ({split})"
+    if plans:
+        yield "audit", f"{broken} broken" if broken else "passed", f"{plans:,} plans, {slots:,} slots"
+    else:
+        yield "audit", "–", "nothing to audit"
 
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
@@ -144,12 +112,8 @@ def _label(key: str, value: str) -> str:
     return value if is_part(value) else str(declaration(key, value, "label", None) or value)
 
 
-class Caution(NamedTuple):
-    """A warning; `level` is "stop" (the figures mislead), "warn" or "note"."""
-
-    level: str
-    title: str
-    text: str
+Caution = tuple[str, str, str]
+"""A warning: "stop" (the figures mislead), "warn" or "note"; its title; its text."""
 
 
 def cautions(source: Source) -> Iterator[Caution]:
@@ -157,7 +121,7 @@ def cautions(source: Source) -> Iterator[Caution]:
     yield from _incomplete(source)
     if source.summary.get("diverged"):
         text = "The loss is not a number: try a smaller learning.learning_rate."
-        yield Caution("stop", "The training has diverged", text)
+        yield "stop", "The training has diverged", text
     if source.rounds and not source.trains_centrally:
         yield from _participation(source)
         yield from _grants(source)
@@ -170,12 +134,13 @@ def _incomplete(source: Source) -> Iterator[Caution]:
     shown = "No round is recorded yet."
     if source.rounds:
         shown = f"This page shows what is recorded, up to {source.unit} {len(source.rounds)}."
-    if source.state == "failed":
-        yield Caution("stop", "The run failed", f"{source.failure or 'It left no message.'} {shown}")
-    elif source.state == "unfinished":
-        yield Caution("stop", "The run is not finished", f"{shown} Continue it with: {resume}")
-    elif source.state == "running":
-        yield Caution("stop", "The run is still running", f"{shown} Make the page again when it is done.")
+    texts = {
+        "failed": ("The run failed", f"{source.failure or 'It left no message.'} {shown}"),
+        "unfinished": ("The run is not finished", f"{shown} Continue it with: {resume}"),
+        "running": ("The run is still running", f"{shown} Make the page again when it is done."),
+    }
+    if source.state in texts:
+        yield "stop", *texts[source.state]
 
 
 def _participation(source: Source) -> Iterator[Caution]:
@@ -186,16 +151,16 @@ def _participation(source: Source) -> Iterator[Caution]:
         all_empty = len(empty) == len(source.rounds)
         of = f"any {source.unit}" if all_empty else f"{len(empty)} of {len(source.rounds)} {source.unit}s"
         cause = why_nobody(Counter(row["plan_status"] for row in empty), ineligible)
-        yield Caution("stop" if all_empty else "warn", f"No CV got an order in {of}", f"Most often {cause}.")
+        yield "stop" if all_empty else "warn", f"No CV got an order in {of}", f"Most often {cause}."
     if len(rows) and states["ineligible"] >= _MANY * len(rows):
         (reason, count), total = ineligible.most_common(1)[0], states["ineligible"]
         text = f"{total:,} of {len(rows):,} decisions; in {count / total:.0%} of them {in_words(reason)}."
-        yield Caution("warn", f"{total / len(rows):.0%} of the CVs in coverage were not eligible", text)
+        yield "warn", f"{total / len(rows):.0%} of the CVs in coverage were not eligible", text
     ordered = states["lost"] + states["delivered"]
     if ordered and states["lost"] >= _FEW * ordered:
         reasons = Counter(row["reason"] for row in rows if row["state"] == "lost")
         text = "; ".join(f"{count:,} because {in_words(reason)}" for reason, count in reasons.most_common())
-        yield Caution("warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}.")
+        yield "warn", f"{states['lost'] / ordered:.0%} of the ordered updates were lost", f"{text}."
 
 
 def _grants(source: Source) -> Iterator[Caution]:
@@ -208,22 +173,22 @@ def _grants(source: Source) -> Iterator[Caution]:
             f"was {age} before (radio.csi_delay_slots). Their energy was spent in vain, and their bits had to be sent "
             f"again. A larger radio.csi_margin_db (here {radio.csi_margin_db:g}) makes lost grants rarer."
         )
-        yield Caution("warn", f"{grants.lost_share:.0%} of the grants were lost", text)
+        yield "warn", f"{grants.lost_share:.0%} of the grants were lost", text
 
 
 def _limits(source: Source) -> Iterator[Caution]:
     summary, experiment = source.summary, source.experiment
     if broken := {law: number for law, number in summary.get("plan_breaches", {}).items() if number}:
         text = ", ".join(f"{number} × {law}" for law, number in broken.items())
-        yield Caution("stop", "The scheme violates constraints", f"{text}.")
+        yield "stop", "The scheme violates constraints", f"{text}."
     if overruns := {name: number for name, number in summary.get("overruns", {}).items() if number}:
         text = "; ".join(f"{number:,} × {_OVERRUNS.get(name, name)}" for name, number in overruns.items())
-        yield Caution("warn", "Planned worst cases were exceeded", f"{text}.")
+        yield "warn", "Planned worst cases were exceeded", f"{text}."
     budget, paid = experiment.vefl.budget * len(source.rounds), source.total("cost")
     if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
         mean = paid / len(source.rounds)
         text = f"On average {mean:,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per {source.unit}."
-        yield Caution("note", f"{1 - paid / budget:.0%} of the budget was left unspent", text)
+        yield "note", f"{1 - paid / budget:.0%} of the budget was left unspent", text
 
 
 def _origin(source: Source) -> Iterator[Caution]:
@@ -231,10 +196,10 @@ def _origin(source: Source) -> Iterator[Caution]:
         require_same_version(source.run.path)
     except NotResumable:
         text = "Its tables are shown as they are; figures that this version adds may be missing."
-        yield Caution("note", "Another version of vefl_sim made this run", text)
+        yield "note", "Another version of vefl_sim made this run", text
     if not source.run.is_checked:
         text = "The run has recorded no digests of them, which would show whether they were changed afterwards."
-        yield Caution("note", "The tables are not checked", text)
+        yield "note", "The tables are not checked", text
 
 
 def provenance_html(source: Source) -> str:
@@ -285,7 +250,7 @@ def _times(source: Source) -> str:
     by_part = {} if timings is None else timings.groupby("what")["wall_s"].sum().to_dict()
     rest_s = max(rounds_s - sum(by_part.values()), 0.0)
     parts = {"preparing traffic, data and model": prepare_s}
-    parts |= {_PARTS.get(str(what), str(what)): seconds for what, seconds in by_part.items()}
+    parts |= {str(what): seconds for what, seconds in by_part.items()}
     parts |= {"network, compilation and the rest": rest_s, "together": rounds_s + prepare_s}
-    rows = [(name, f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
-    return table(("part", "wall time", "share"), rows, label="Wall time by part")
+    rows = [(html(name), f"{s:,.1f} s", f"{s / (rounds_s + prepare_s):.0%}") for name, s in parts.items()]
+    return table(("part", "wall time", "share"), rows, "Wall time by part")

@@ -1,5 +1,6 @@
 """The report page of one run."""
 
+import json
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -7,15 +8,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vefl_sim.analysis.reasons import REASONS, TERMS, in_words
+import numpy as np
+
+from vefl_sim.analysis.files import write_file
+from vefl_sim.analysis.reasons import REASONS, in_words
 from vefl_sim.analysis.report import data
-from vefl_sim.analysis.report.document import Document, Section, asset, fold, html
+from vefl_sim.analysis.report.document import Document, Section, asset, fold, html, page_top
 from vefl_sim.analysis.report.facts import cautions, changed_keys, figures, provenance_html, sentence
-from vefl_sim.analysis.report.map import TOLERANCE_M, Track, bounds_of, streets_of, tracks_of
+from vefl_sim.analysis.report.map import bounds_of, grid_lines_m, tracks_of
 from vefl_sim.analysis.report.source import Source
 from vefl_sim.analysis.verify.verification import blaming_damage
-from vefl_sim.core.errors import BadInput, CannotWrite, RunNotFound
-from vefl_sim.core.files import write_text
 from vefl_sim.records.run_directory import Run
 
 NAME = "report.html"
@@ -29,19 +31,7 @@ _MAX_TEXTS = 60_000  # explanations on a page; a run of 2000 s has some 6000 to 
 
 def write_report(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run into its directory, or as `path`; returns where it is."""
-    return write_page(path or run.path / NAME, report(run))
-
-
-def write_page(path: Path, page: str) -> Path:
-    """Write a page; raises BadInput if that is not possible."""
-    try:
-        if path.is_dir():
-            raise BadInput(f"{path} is a folder: name a file in it, for example {path / NAME}.")
-        write_text(path, page)
-    except CannotWrite as error:
-        reason = getattr(error.__cause__, "strerror", None) or error.__cause__
-        raise BadInput(f"{path} cannot be written ({reason}): choose another file with --to.") from None
-    return path
+    return write_file(path or run.path / NAME, report(run).encode())
 
 
 def report(run: Run) -> str:
@@ -52,50 +42,41 @@ def report(run: Run) -> str:
 
 def _document(source: Source) -> Document:
     name = source.run.path.name
-    tracks = _tracks(source)
     return Document(
         title=f"{name}: vefl_sim",
         header=_header(source),
-        sections=[*_sections(source, tracks)],
+        sections=[*_sections(source)],
         scripts=_SCRIPTS if source.rounds else (),
-        data=_data(source, tracks) if source.rounds else {},
+        data=_data(source) if source.rounds else {},
     )
 
 
 def _header(source: Source) -> str:
     """The run in a sentence, warnings, key figures and changed keys."""
     tiles = "".join(
-        f"<div class='tile'><span class='label'>{html(f.label)}</span><span class='value'>{html(f.value)}</span>"
-        f"<span class='note'>{html(f.note)}</span></div>"
-        for f in figures(source)
+        f"<div class='tile'><span class='label'>{html(label)}</span><span class='value'>{html(value)}</span>"
+        f"<span class='note'>{html(note)}</span></div>"
+        for label, value, note in figures(source)
     )
-    warnings = "".join(
-        f"<li class='{html(level)}'><b>{html(title)}.</b> {html(text)}</li>" for level, title, text in cautions(source)
-    )
-    if warnings:
-        warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{warnings}</ul>"
     keys = [*changed_keys(source.experiment)]
     listed = "".join(
         f"<li><code>{html(key)}</code> = <b>{html(value)}</b> <span class='default'>{html(default)}</span></li>"
         for key, value, default in keys
     )
     changed = f"{len(keys)} keys differ from their defaults <span class='quiet'>(defaults in grey)</span>"
-    name, digest = html(source.experiment.run.name), html(source.run.path.name)
-    return (
-        f"<p class='eyebrow'>vefl_sim report <span>{digest}</span></p><h1>{name}</h1>"
-        f"<p class='sentence' id='sentence'>{html(sentence(source))}</p>"
-        f"{warnings}<div class='tiles'>{tiles}</div>"
-        f"{fold(changed, f'<ul class=keys>{listed}</ul>', is_open=len(keys) <= 20)}"
-    )
+    kind = f"<span>{html(source.run.path.name)}</span>"
+    top = page_top(kind, source.experiment.run.name, sentence(source), cautions(source))
+    folded = fold(changed, f"<ul class=keys>{listed}</ul>", is_open=len(keys) <= 20)
+    return f"{top}<div class='tiles'>{tiles}</div>{folded}"
 
 
-def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
+def _sections(source: Source) -> Iterator[Section]:
     if source.rounds:
         unit = source.unit
         lead = f"By {unit}." if source.trains_centrally else f"By {unit}; click on one to see it on the map."
         yield Section("curves", "Curves", asset("curves.html"), lead)
         if not source.trains_centrally:
-            yield from _participation(source, tracks, unit)
+            yield from _participation(source, unit)
         if confusion := data.confusion_of(source):
             model = f"the model of {unit} {confusion.round}"
             lead = f"Test samples by true class (rows) and predicted class (columns), for {model}."
@@ -103,11 +84,11 @@ def _sections(source: Source, tracks: list[Track]) -> Iterator[Section]:
     yield Section("origin", "Origin", provenance_html(source))
 
 
-def _participation(source: Source, tracks: list[Track], unit: str) -> Iterator[Section]:
+def _participation(source: Source, unit: str) -> Iterator[Section]:
     orders = " Ordered and delivered count orders, of which a CV may have several." if source.without_rounds else ""
     lead = f"From the CVs in coverage to the updates that arrived, in the whole run and by {unit}.{orders}"
     yield Section("funnel", "Who took part", "<div id='funnel-total'></div><div id='funnel-rounds'></div>", lead)
-    notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source, tracks))
+    notes = "".join(f"<p class='quiet'>{html(note)}</p>" for note in _notes(source))
     yield Section("replay", "Replay", f"{asset('replay.html')}<div class='notes'>{notes}</div>")
     yield _stories(source)
     lead = "How decisions about CVs ended, by how much data the CV holds, and by its distance from the gNB."
@@ -119,13 +100,11 @@ def _stories(source: Source) -> Section:
 
     Each can be opened to read why, and shown on the map, which opens with the first.
     """
-    orders = [order for order in data.all_orders(source) if order["state"] in ("delivered", "lost")]
+    orders = [order for order in data.orders_of(source) if order["state"] in ("delivered", "lost")]
     if lost := [order for order in orders if order["state"] == "lost"]:
         lost.sort(key=lambda order: (-(order["paid"] or 0.0), order["round"], order["cv"]))
-        which = (
-            f"The {_STORIES} costliest of {len(lost):,} lost updates" if len(lost) > _STORIES else "All lost updates"
-        )
-        title, lead, chosen = "Worst losses", f"{which}, by what was paid for them.", lost[:_STORIES]
+        title, chosen = "Worst losses", lost[:_STORIES]
+        lead = f"{len(chosen)} of {len(lost):,} lost updates: those for which most was paid."
     else:
         orders.sort(key=lambda order: (_spare_ms(order), -(order["slots"] or 0), order["round"], order["cv"]))
         title, lead, chosen = "Closest calls", "No update was lost.", orders[:_STORIES]
@@ -161,17 +140,15 @@ def _spare_ms(order: dict[str, Any]) -> float:
     return math.inf if order["deadline"] is None else float(order["deadline"] - order["ended"])
 
 
-def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
+def _notes(source: Source) -> Iterator[str]:
     """What the replay leaves out, and what is not recorded."""
     every_s = source.experiment.trace.mobility_every_s
-    points = sum(len(track.points) for track in tracks)
-    if not points:
+    if source.table("mobility") is None:
         yield "The run has no positions of vehicles (table mobility), so the map shows none."
     else:
         yield (
-            f"Positions: recorded every {every_s:g} s, thinned to {points:,} points in steps of 0.1 m; every recorded "
-            f"position is met within {2 * TOLERANCE_M:g} m. Between them the way is reconstructed from the "
-            "recorded speeds, and leads over the corner if there is one."
+            f"Positions: recorded every {every_s:g} s, shown in steps of 0.1 m. Between them the speed changes evenly, "
+            "and on the street grid the way leads over the corner if there is one."
         )
     if source.experiment.scheme.constrained and source.table("slots") is None and source.table("uploads") is None:
         yield (
@@ -180,29 +157,32 @@ def _notes(source: Source, tracks: list[Track]) -> Iterator[str]:
         )
     if source.experiment.trace.slots == "sampled":
         yield 'pRBs and rates are those of every 100th slot (trace.slots = "sampled").'
-    if (left_out := len(source.explanations.pairs) - _MAX_TEXTS) > 0:
+    if (left_out := len(_decided(source)) - _MAX_TEXTS) > 0:
         yield f"{left_out:,} explanations of CVs without an order are left out; trace --why prints them."
 
 
-def _tracks(source: Source) -> list[Track]:
-    mobility = source.table("mobility")
-    if mobility is None:
-        return []
-    experiment = source.experiment
-    roads = experiment.roads if experiment.mobility.kind == "idm" else None
-    try:
-        return tracks_of(mobility, experiment.trace.mobility_every_s, roads=roads)
-    except RunNotFound as error:
-        raise RunNotFound(f"{source.run.path} cannot be shown: {error}.") from None
+def _map(source: Source) -> dict[str, Any]:
+    """Positions of vehicles, streets (null if they are not a grid: where vehicles drove) and the borders of the map."""
+    experiment, mobility, roads = source.experiment, source.table("mobility"), source.experiment.roads
+    is_grid, tracks = experiment.mobility.kind == "idm", list[list[int]]()
+    places_m = np.vstack(grid_lines_m(experiment)) if is_grid else np.zeros((0, 2))
+    if mobility is not None:
+        tracks = tracks_of(mobility, experiment.trace.mobility_every_s)
+        places_m = places_m if is_grid else mobility[["x_m", "y_m"]].to_numpy(float)
+    return {
+        "tracks": tracks,
+        "streets": [line.ravel().tolist() for line in grid_lines_m(experiment)] if is_grid else None,
+        "grid": {"block": roads.block_m, "blocks": roads.blocks_xy} if is_grid else None,
+        "bounds": bounds_of(places_m, experiment.radio.coverage_radius_m),
+    }
 
 
-def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
+def _data(source: Source) -> dict[str, Any]:
     """Everything that the scripts read."""
     experiment = source.experiment
     limited = experiment.scheme.constrained and not source.trains_centrally
-    streets = streets_of(source, tracks)
     return {
-        "terms": TERMS,
+        "terms": json.loads(asset("terms.json")),  # rows of docs/glossary.md, each with the words that it explains
         "unit": source.unit,
         "slot_ms": experiment.slots.slot_ns / 1e6,
         "radius": experiment.radio.coverage_radius_m,
@@ -216,13 +196,11 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
         "metric": {"name": source.metric.name, "share": source.metric.is_share, "loss": source.metric.loss_note},
         "rounds": data.rounds_of(source),
         "decisions": data.decisions_of(source),
-        "orders": data.orders_of(source),
+        "orders": data.columns(data.orders_of(source)),
         "refusals": data.refusals_of(source),
         "visits": data.visits_of(source),
         "why": _texts(source),
-        "tracks": [track.embedded() for track in tracks],
-        "streets": streets,
-        "bounds": bounds_of(streets["lines"], experiment.radio.coverage_radius_m),
+        **_map(source),
         "uploads": data.uploads_of(source),
         "shares": data.shares_of(source),
         "confusion": asdict(confusion) if (confusion := data.confusion_of(source)) else None,
@@ -232,17 +210,22 @@ def _data(source: Source, tracks: list[Track]) -> dict[str, Any]:
 def _arrivals(source: Source) -> Iterator[tuple[int, int]]:
     """CV and round in which it entered coverage, which explains why nothing was decided about it."""
     starts = [row["start_ns"] for row in source.rounds]
-    for cv in source.explanations.cvs:
-        for event in source.explanations.events_of(cv):
+    for cv, events in source.explanations.by_cv.items():
+        for event in events:
             place = bisect_left(starts, event["time_ns"]) - 1
             if event["kind"] == "coverage_entered" and place >= 0:
                 yield cv, source.rounds[place]["round"]
+
+
+def _decided(source: Source) -> list[tuple[int, int]]:
+    """All CVs and rounds that have an event of their own."""
+    return [pair for pair in source.explanations.by_pair if pair[1] in source.explanations.started]
 
 
 def _texts(source: Source) -> list[tuple[int, int, str]]:
     """CV, round and the sentences of `trace --why`, for all decisions; too many are cut, orders are kept first."""
     explanations = source.explanations
     ordered = {(row["cv"], row["round"]) for row in source.vehicles if row["ordered_ns"] is not None}
-    decided = sorted(explanations.pairs, key=lambda pair: pair not in ordered)
+    decided = sorted(_decided(source), key=lambda pair: pair not in ordered)
     pairs = [*dict.fromkeys([*decided, *_arrivals(source)])][:_MAX_TEXTS]
     return [(cv, round_, "\n".join(explanations.why(cv, round_))) for cv, round_ in pairs]

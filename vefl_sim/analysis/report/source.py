@@ -7,13 +7,12 @@ from typing import Any
 import pandas as pd
 
 from vefl_sim.analysis.events import rows_of
-from vefl_sim.analysis.summary import GrantCounts
+from vefl_sim.analysis.summary import GrantCounts, trains_centrally
 from vefl_sim.analysis.why import Explanations
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
 from vefl_sim.core.files import read_text
 from vefl_sim.experiment.experiment import Experiment
-from vefl_sim.experiment.plugins import declaration, is_part
 from vefl_sim.learning.metric import Metric, metric_of_summary
 from vefl_sim.records.identity import recorded_versions
 from vefl_sim.records.run_directory import Run, RunState
@@ -128,11 +127,10 @@ class Source:
         """What the rows of the rounds table are called."""
         return "window" if self.without_rounds else "round"
 
-    @cached_property
+    @property
     def trains_centrally(self) -> bool:
-        """Whether no CV ever gets an order; a user-defined scheme is not loaded."""
-        scheme = self.experiment.scheme.kind
-        return not is_part(scheme) and bool(declaration("scheme.kind", scheme, "trains_centrally", False))
+        """Whether no CV ever gets an order."""
+        return trains_centrally(self.experiment)
 
     @property
     def end_s(self) -> float:

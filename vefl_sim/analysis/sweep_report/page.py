@@ -2,10 +2,9 @@
 
 import math
 import os
-import re
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,9 @@ from vefl_sim.analysis.figures.effects import Effects, draw_effects
 from vefl_sim.analysis.figures.measures import decimals, difference_decimals, difference_texts
 from vefl_sim.analysis.figures.names import VARIANTS, axis_name, heading, legend_title
 from vefl_sim.analysis.figures.panel import STYLE, draw_chart
-from vefl_sim.analysis.report.document import Document, Section, fold, html, pairs
-from vefl_sim.analysis.report.page import NAME, write_page
+from vefl_sim.analysis.files import picture, write_file
+from vefl_sim.analysis.report.document import Document, Section, fold, html, page_top, pairs, table
+from vefl_sim.analysis.report.page import NAME
 from vefl_sim.analysis.sweep_report.source import VARIANT, PagePoint, SweepSource, value_text
 from vefl_sim.core.errors import BadInput
 from vefl_sim.sweep.effects import Factor
@@ -36,16 +36,12 @@ _MAX_CELLS_PER_POINT = 10  # with more, the sweep is not a factorial
 _SIZE_IN = (4.7, 3.0)
 _STATES = {"done": "✓", "failed": "✗", "damaged": "✗", "missing": "?"}
 """Signs before the states of points; all others are not finished yet."""
-_NOT_DRAWN = re.compile(r'<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| id="\w+_\d+"', re.DOTALL)
-_STYLE_ATTRIBUTE = re.compile(r' style="([^"]*)"')
-_INK = re.compile(r'"(#000000|#22303c)"')
-"""Colours that are the text colour of the page, so that they can be seen on a dark one."""
 
 
 def write_sweep_report(table: Path, path: Path | None = None) -> Path:
     """Write the page of a sweep or comparison next to its table, or as `path`; returns where it is."""
     path = path or table.parent / NAME
-    return write_page(path, sweep_report(SweepSource(table), path.parent))
+    return write_file(path, sweep_report(SweepSource(table), path.parent).encode())
 
 
 def sweep_report(source: SweepSource, folder: Path) -> str:
@@ -69,12 +65,7 @@ def _header(source: SweepSource) -> str:
     count = f"all {done}" if done == len(points) else f"{done} of {len(points)}"
     combinations = "variants" if source.is_comparison else "combinations of variants and swept values"
     sentence = f"{len(source.groups)} {combinations}, {seeds} seed{'s' * (seeds > 1)}: {count} runs are done."
-    items = "".join(f"<li class='{level}'><b>{html(t)}.</b> {html(text)}</li>" for level, t, text in _warnings(source))
-    warnings = f"<ul class='warnings' id='warnings' aria-label='Warnings'>{items}</ul>" if items else ""
-    return (
-        f"<p class='eyebrow'>vefl_sim report of a {what}</p><h1>{html(source.name)}</h1>"
-        f"<p class='sentence' id='sentence'>{html(sentence)}</p>{warnings}{pairs(_parameters(source))}"
-    )
+    return page_top(f"of a {what}", source.name, sentence, _warnings(source)) + pairs(_parameters(source))
 
 
 def _warnings(source: SweepSource) -> Iterator[tuple[str, str, str]]:
@@ -135,16 +126,12 @@ def _results(source: SweepSource) -> str:
         done = sum(point.state == "done" for point in own)
         count = str(done) if done == len(own) else f"{done} of {len(own)}"
         rows += [[html(title), count, *cells]] * bool(done)
-    return _table(["", "seeds", *_measures(source)], rows, "Means over seeds")
+    return table(["", "seeds", *source.measures], rows, "Means over seeds")
 
 
 def _cell(mean: float, half: float, digits: int) -> str:
     interval = "" if math.isnan(half) else f" <span class='quiet'>± {half:.{digits}f}</span>"
     return "–" if math.isnan(mean) else f"{mean:.{digits}f}{interval}"
-
-
-def _measures(source: SweepSource) -> list[str]:
-    return [chart.measure.number for chart in source.charts.values()]
 
 
 def _differences(source: SweepSource) -> Iterator[str]:
@@ -161,7 +148,7 @@ def _differences(source: SweepSource) -> Iterator[str]:
         yield (
             f"<h3>{html(panel)}</h3>" * bool(panel)
             + f"<p class='quiet'>Difference to {html(own['reference'].iloc[0])}</p>"
-            + _table(["", *_measures(source)], rows, "Differences")
+            + table(["", *source.measures], rows, "Differences")
             + f"<p class='quiet'>{html(sentence)}</p>" * bool(sentence)
         )
 
@@ -203,20 +190,20 @@ def _effects(source: SweepSource) -> Iterator[str]:
         if not np.ptp(effects.factorial.values):
             constant.append(chart.measure.number)
             continue
-        table = effects.table()
-        shares[chart.measure.number] = {row[0]: row[1] for row in table.rows if row[0]}
-        rows = [[*map(html, row)] for row in table.rows[:_MAX_EFFECTS]]
+        own = effects.table()
+        shares[chart.measure.number] = {row[0]: row[1] for row in own.rows if row[0]}
+        rows = [[*map(html, row)] for row in own.rows[:_MAX_EFFECTS]]
         with rc_context(STYLE):
-            picture = _svg(draw_effects(effects), f"effects on {chart.measure.number}")
-        content = _table(table.head, rows, f"Effects on {chart.measure.number}")
-        content += f"<p class='quiet'>{html(table.note)}</p><figure class='curve' tabindex='0'>{picture}</figure>"
+            drawn = _picture(draw_effects(effects), f"effects on {chart.measure.number}")
+        content = table(own.head, rows, f"Effects on {chart.measure.number}")
+        content += f"<p class='quiet'>{html(own.note)}</p><figure class='curve' tabindex='0'>{drawn}</figure>"
         folds.append(fold(html(chart.measure.number), content, is_open=not folds))
     if constant:
         yield f"<p class='quiet'>The same in all runs: {html(', '.join(constant))}.</p>"
     if shares:
         names = dict.fromkeys(name for own in shares.values() for name in own)
         rows = [[html(name), *(own.get(name, "–") for own in shares.values())] for name in names]
-        yield _table(["share of the variance", *shares], rows, "Shares of the variance")
+        yield table(["share of the variance", *shares], rows, "Shares of the variance")
     yield from folds
 
 
@@ -234,30 +221,15 @@ def _figures(source: SweepSource) -> Iterator[str]:
         for title, chart in drawn.items():
             if len(chart.lines) <= _MAX_LINES and len(chart.rows):
                 with rc_context(STYLE):
-                    picture = _svg(draw_chart(chart, _SIZE_IN, 8), title)
-                yield f"<figure class='curve'><h3>{html(title)}</h3>{picture}</figure>"
+                    shown = _picture(draw_chart(chart, _SIZE_IN, 8), title)
+                yield f"<figure class='curve'><h3>{html(title)}</h3>{shown}</figure>"
 
 
-def _svg(figure: Figure, title: str) -> str:
-    """A figure as SVG for a page that allows no style attributes; texts are shapes, so that none can act as markup."""
-    file = StringIO()
+def _picture(figure: Figure, title: str) -> str:
+    """A figure within the page; its texts are shapes."""
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": title}):
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = file.getvalue()
-    text = _NOT_DRAWN.sub("", text[text.index("<svg") :])
-    text = _INK.sub('"currentColor"', _STYLE_ATTRIBUTE.sub(_attributes, text))
-    text = text.replace(f'stroke="{STYLE["grid.color"]}"', 'class="grid"')
-    width, height = (72 * side for side in figure.get_size_inches())
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html(title)}" fill="currentColor" '
-        f'stroke-linejoin="round">{text[text.index(">") + 1 :]}'
-    )
-
-
-def _attributes(style: "re.Match[str]") -> str:
-    """The properties of a style attribute as attributes of their own."""
-    properties = (part.split(":", 1) for part in style[1].split(";") if ":" in part)
-    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in properties)
+        content = b64encode(picture(figure, ".svg")).decode()
+    return f'<img src="data:image/svg+xml;base64,{content}" alt="{html(title)}">'
 
 
 def _points(source: SweepSource, folder: Path) -> str:
@@ -268,7 +240,7 @@ def _points(source: SweepSource, folder: Path) -> str:
     ]
     left = len(source.points) - _MAX_ROWS
     note = f"<p class='quiet'>{left} more points are in {html(source.file.name)}.</p>" if left > 0 else ""
-    return _table([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
+    return table([*source.parameters, "seed", "state", "run", "page"], rows, "Points") + note
 
 
 def _run(point: PagePoint, folder: Path) -> tuple[str, str, str]:
@@ -281,11 +253,3 @@ def _run(point: PagePoint, folder: Path) -> tuple[str, str, str]:
         return state, name, "–"
     where = os.path.relpath(page.resolve(), folder.resolve())
     return state, name, f'<a href="{html(quote(where))}">page</a>'
-
-
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
-    """A table that can be scrolled sideways; the cells are HTML."""
-    top = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    table = f"<table class='points'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div class='wide' tabindex='0' role='region' aria-label='{html(label)}'>{table}</div>"

@@ -1,6 +1,6 @@
 """What a page reads of a sweep or comparison: its points from its table, and what their runs measured."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from os.path import isdir
@@ -104,7 +104,7 @@ class SweepSource:
             groups.setdefault(self.title(point, self.varying), []).append(point)
         return groups
 
-    def title(self, point: PagePoint, keys: list[str]) -> str:
+    def title(self, point: PagePoint, keys: Sequence[str]) -> str:
         """These parameters of a point in words; the name of the sweep, if there are none."""
         return ", ".join(self.label(key, point) for key in keys) or self.name
 
@@ -117,39 +117,41 @@ class SweepSource:
     def charts(self) -> dict[FigureKind, Chart]:
         """By measure that any run has, its numbers; lines are variants, and panels the combinations of swept keys."""
         keys = [key for key in self.varying if key != VARIANT] if VARIANT in self.varying else []
-        lines = [VARIANT] if keys else self.varying
-        groups = [
-            Group(self.title(own[0], keys) if keys else "", self.title(own[0], lines), _runs(own))
-            for own in self.groups.values()
-        ]
-        charts = {kind: Chart(Request(kind=kind, band="ci95"), groups) for kind in _KINDS}
+        request = Request(band="ci95")
+        charts = {kind: self._chart(request, kind, [VARIANT] if keys else self.varying, keys) for kind in _KINDS}
         return {
             kind: chart
             for kind, chart in charts.items()
             if any(map(len, chart.numbers)) and (chart.metric or kind not in BY_METRIC)
         }
 
+    @property
+    def measures(self) -> list[str]:
+        """The names of the measures."""
+        return [chart.measure.number for chart in self.charts.values()]
+
     def chart(self, kind: FigureKind, x: str = "") -> Chart:
         """A measure by round, as a distribution, or against a swept key; keys that change with that name no line."""
         lines = [key for key in self.varying if not x or not self.is_function(key, x)]
-        is_number = bool(x) and all(not isinstance(point.parameters[x], str) for point in self.points)
+        return self._chart(Request(x=x), kind, lines)
+
+    def _chart(self, request: Request, kind: FigureKind, lines: list[str], panels: Sequence[str] = ()) -> Chart:
+        x = request.x
+        is_text = bool(x) and any(isinstance(point.parameters[x], str) for point in self.points)
         groups = []
         for own in self.groups.values():
-            value = own[0].parameters[x] if x else None
-            label = self.label(x, own[0]) if x else ""
-            line = self.title(own[0], lines)
-            groups.append(Group("", line, _runs(own), label, value if is_number or not x else str(value)))
+            first = own[0]
+            value = first.parameters[x] if x else None
+            panel, line = self.title(first, panels) if panels else "", self.title(first, lines)
+            runs = {point.seed: point.measured for point in own if point.measured}
+            groups.append(Group(panel, line, runs, self.label(x, first) if x else "", str(value) if is_text else value))
         legend = legend_title((key for key in self.varying if key != x), {})
-        return Chart(Request(kind=kind, x=x), groups, axis_name(x, {}) if x else "", legend)
+        return Chart(request.model_copy(update={"kind": kind}), groups, axis_name(x, {}) if x else "", legend)
 
     def is_function(self, key: str, of: str) -> bool:
         """Whether each value of a key has one value of the other, as in lists that vary together."""
         pairs = {(point.parameters[of], point.parameters[key]) for point in self.points}
         return key == of or (key != VARIANT and len(pairs) == len({value for value, _ in pairs}))
-
-
-def _runs(points: list[PagePoint]) -> dict[Any, RunMeasurements]:
-    return {point.seed: point.measured for point in points if point.measured}
 
 
 def _read_run(path: Path) -> tuple[str, str, RunMeasurements | None]:

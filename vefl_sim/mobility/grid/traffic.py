@@ -141,12 +141,23 @@ def demand(experiment: Experiment, routes: GridRoutes) -> Demand:
         most_in_coverage(e, routes.grid.metres_within(radius_m).sum())
         _check_total(e, density * routes.metres_per_edge)
         return Demand(density * _mean_speed_mps(relevant, density), density * routes.metres_per_edge)
+    _check_inflow(e, routes.grid.entries.size, rate_per_s)
     if not e.traffic.warm_start:
         return Demand(rate_per_s, np.zeros(routes.grid.edges))  # not used without a warm start
     density = rate_per_s / e.mobility.max_speed_mps
     _check_total(e, density * routes.metres_per_edge)
     density = rate_per_s / _mean_speed_mps(relevant, density)
     return Demand(rate_per_s, density * routes.metres_per_edge)
+
+
+def _check_inflow(experiment: Experiment, entries: int, rate_per_s: float) -> None:
+    """Refuse a rate that the entries cannot take: vehicles keep the headway to each other."""
+    most_per_s = entries / experiment.mobility.headway_s
+    if rate_per_s > most_per_s:
+        raise ExperimentError(
+            f"traffic.arrivals_per_s = {rate_per_s:g}: with mobility.headway_s = {experiment.mobility.headway_s:g} no "
+            f"more than {most_per_s:.3g} vehicles per second can come in over {entries} streets: lower it."
+        )
 
 
 def _check_total(experiment: Experiment, vehicles_per_edge: Floats) -> None:

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from simpy import Event
 
-from vefl_sim.core.clock import SlotGrid
 from vefl_sim.core.state import State, Stateful, from_state, optional_state, state_of
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.learner import Local, Start
 from vefl_sim.learning.trees import plain
 from vefl_sim.protocol.control import Control, RoundDue
@@ -33,18 +33,16 @@ from vefl_sim.schemes.observation import LastRound, RoundConstants
 
 @dataclass(frozen=True)
 class Timetable:
-    """Length of a round, and the number of rounds or the simulated time after which the run ends."""
+    """When rounds start and end, and after which of them the model is evaluated."""
 
-    grid: SlotGrid
-    round_ns: int  # t_th
-    rounds: int | None  # number of rounds; None: as many as fit into duration_ns
-    duration_ns: int  # simulated time
-    early_close: bool  # end a round as soon as all its orders have ended
-    evaluate_every: int  # rounds from one evaluation to the next
+    experiment: Experiment
 
     def has(self, round: int, start_ns: int) -> bool:
         """Whether the run has a round of this number, starting at this time."""
-        return round <= self.rounds if self.rounds else start_ns + self.round_ns <= self.duration_ns
+        experiment = self.experiment
+        if experiment.run.rounds:
+            return round <= experiment.run.rounds
+        return start_ns + experiment.round_ns <= experiment.duration_ns
 
     def has_after(self, round: int, end_ns: int) -> bool:
         """Whether the run has another round after this one, which ends at this time."""
@@ -52,11 +50,12 @@ class Timetable:
 
     def next_start_ns(self, time_ns: int) -> int:
         """Start of the first slot, and so of the first round, that does not start before this time."""
-        return self.grid.start_ns(self.grid.ceil(time_ns))
+        grid = self.experiment.slots
+        return grid.start_ns(grid.ceil(time_ns))
 
     def evaluates(self, round: int, end_ns: int) -> bool:
         """Whether the model is evaluated after this round: every so many rounds, and after the last one."""
-        return round % self.evaluate_every == 0 or not self.has_after(round, end_ns)
+        return round % self.experiment.learning.evaluate_every == 0 or not self.has_after(round, end_ns)
 
 
 @dataclass

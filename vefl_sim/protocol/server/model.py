@@ -31,9 +31,11 @@ class GlobalModel:
     evaluation: Evaluation | None = None  # after the last round; None if it was not evaluated
 
     def start(self) -> None:
-        """Draw the initial model ω_0; a model that was restored from a checkpoint stays."""
+        """Draw the initial model ω_0; a model that was restored from a checkpoint stays. The scheme is told of it."""
         if self.parameters is None:
             self.parameters = self.learner.initial_model()
+        if self.is_learnt and self.scheme.begin:
+            self.scheme.begin(self.parameters)
 
     @property
     def is_learnt(self) -> bool:

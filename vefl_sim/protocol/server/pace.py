@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from simpy import Event
 
+from vefl_sim.core.clock import to_ns
 from vefl_sim.learning.learner import LocalJob
 from vefl_sim.protocol.inbox import Inbox, Refusal
 from vefl_sim.protocol.instants import Instant, NanosecondEnvironment, Precedence, Signal
@@ -59,8 +60,8 @@ class Rounds(Pace):
         orders = [*orders_of(decision.observation, decision.plan, decision.model_ns)]
         server.send(window, decision, orders)
         self._all_ended = self.env.event()
-        end = Instant(self.env, self.env.now + server.timetable.round_ns, self.precedence)
-        early = server.timetable.early_close and orders and not decision.plan.bypasses_network
+        end = Instant(self.env, self.env.now + server.timetable.experiment.round_ns, self.precedence)
+        early = server.timetable.experiment.server.early_close and orders and not decision.plan.bypasses_network
         yield (end | self._all_ended) if early else end
         for order in orders:
             server.revoke(order, "round_ended")  # if it has not ended
@@ -112,7 +113,6 @@ class Buffer(Pace):
     after that; so all orders of a window have ended when the next window ends.
     """
 
-    retry_ns: int = field(kw_only=True)  # time after which a CV repeats a request that was refused for lack of time
     precedence = Precedence.REQUEST
     overlap = 1
     has_versions = True
@@ -125,7 +125,7 @@ class Buffer(Pace):
         started = RoundStarted(window.round, window.in_coverage, None, server.model.version)
         window.opened = server.trace.note(started)
         self._window_opened.send()
-        end = Instant(self.env, window.start_ns + server.timetable.round_ns, self.precedence)
+        end = Instant(self.env, window.start_ns + server.timetable.experiment.round_ns, self.precedence)
         yield Instant(self.env, self.env.now, self.precedence)  # when all CVs that waited have requested an order
         while not end.processed:
             yield from self._answer(server, window)
@@ -157,14 +157,14 @@ class Buffer(Pace):
             cvs,
             others=len(server.coverage.in_coverage) - len(cvs),
             committed=window.committed(cvs),
-            horizon_ns=server.timetable.duration_ns - self.env.now,
+            horizon_ns=server.timetable.experiment.duration_ns - self.env.now,
         )
         orders = [*self._orders(server, decision)]
         server.send(window, decision, orders)
         for order in orders:
             server.expire(order)
         for cv in sorted(requests):  # those without an order
-            requests.pop(cv).succeed(self._refusal(window, cv, decision.plan.ineligible.get(cv)))
+            requests.pop(cv).succeed(self._refusal(server, window, cv, decision.plan.ineligible.get(cv)))
 
     def _requests(self, inbox: Inbox) -> dict[int, Event]:
         """The requests that are to be answered; those of CVs that rest get the end of their rest as an answer."""
@@ -172,27 +172,28 @@ class Buffer(Pace):
             inbox.requests.pop(cv).succeed(Refusal(Instant(self.env, self.resting[cv], self.precedence)))
         return inbox.requests
 
-    def _refusal(self, window: Window, cv: int, limit: str | None) -> Refusal:
+    def _refusal(self, server: "EdgeServer", window: Window, cv: int, limit: str | None) -> Refusal:
         """Let a CV ask again in the next window, or before, if it may then have more time or a faster CPU."""
         next_window = self._window_opened.next()
         spent = cv in window.cost and limit not in ("time", "cpu")  # its share of this window is used up
         if limit is None or spent:
             return Refusal(next_window)
-        return Refusal(next_window | Instant(self.env, self.env.now + self.retry_ns, self.precedence))
+        again_ns = self.env.now + to_ns(server.timetable.experiment.server.retry_s)
+        return Refusal(next_window | Instant(self.env, again_ns, self.precedence))
 
     def _orders(self, server: "EdgeServer", decision: Decision) -> Iterator[TrainOrder]:
         """The orders of a decision, with their numbers, the current model version and the time they expire.
 
         Without constraints a CV rests until t_th after its order, or it would deliver more updates than with rounds.
         """
-        timetable = server.timetable
-        longest_ns = min(timetable.round_ns, timetable.duration_ns - self.env.now)
+        experiment = server.timetable.experiment
+        longest_ns = min(experiment.round_ns, experiment.duration_ns - self.env.now)
         for order in orders_of(decision.observation, decision.plan, decision.model_ns):
             self.orders += 1
             ends = {"expiry_ns": order.ordered_ns + longest_ns}
             if decision.plan.bypasses_network:
                 ends = {"bypass_ns": min(order.train_ns, longest_ns)}
-                self.resting[order.cv] = order.ordered_ns + timetable.round_ns
+                self.resting[order.cv] = order.ordered_ns + experiment.round_ns
             yield replace(order, number=self.orders, version=server.model.version, **ends)
 
 

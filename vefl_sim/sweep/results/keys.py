@@ -13,9 +13,9 @@ from typing import Any
 
 import tomli_w
 
-from vefl_sim.experiment.experiment import TABLES, Experiment
+from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.experiment.plugins import declaration
-from vefl_sim.experiment.toml import to_toml
+from vefl_sim.experiment.toml import to_toml, validated
 from vefl_sim.experiment.unused_keys import unused_environment
 from vefl_sim.sweep.points import flat, nested
 
@@ -29,6 +29,8 @@ _PRESENTATION = (
 )
 _LEARNING = "learning."
 """Keys of this table change accuracy and loss, but not traffic, plans, channels or money."""
+_DEFAULTS: Keys = flat(validated({"run": {"name": "default"}}).model_dump(mode="json"))
+"""The defaults of all keys, with the types that TOML has."""
 
 
 def keys_of(experiment: Experiment) -> dict[str, Any]:
@@ -68,16 +70,3 @@ def matches_network(stored: Keys, wanted: Keys) -> bool:
 def key_digest(keys: Keys) -> str:
     """A short digest of the keys for file names; it does not depend on our sources."""
     return hashlib.sha256(json.dumps(dict(keys), sort_keys=True).encode()).hexdigest()[:10]
-
-
-def _defaults() -> dict[str, Any]:
-    """The defaults of all keys, with the types that TOML has."""
-    defaults: dict[str, Any] = {}
-    for name, table in TABLES.items():
-        for key, field in table.model_fields.items():
-            default = None if field.is_required() else field.get_default(call_default_factory=True)
-            defaults[f"{name}.{key}"] = list(default) if isinstance(default, tuple) else default
-    return defaults
-
-
-_DEFAULTS = _defaults()

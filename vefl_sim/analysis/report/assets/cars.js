@@ -6,6 +6,7 @@ class Cars {
     this.rounds = data.rounds;
     this.slotMs = data.slot_ms;
     this.tracks = data.tracks.map(unpackedTrack);
+    this.grid = data.grid;
     this.byVehicle = new Map();
     for (const track of this.tracks) addTo(this.byVehicle, track.vehicle, track);
     this.orders = rowsOf(data.orders);
@@ -30,7 +31,7 @@ class Cars {
   place(vehicle, time) {
     const tracks = this.byVehicle.get(vehicle) ?? [];
     const track = tracks.find((part) => part.times[0] <= time && time <= part.times.at(-1));
-    return track ? placeOn(track, time) : null;
+    return track ? placeOn(track, time, this.grid) : null;
   }
 
   /** All vehicles on the streets, as {vehicle, connected, x, y}. */
@@ -38,7 +39,7 @@ class Cars {
     const found = [];
     for (const track of this.tracks) {
       if (track.times[0] > time || track.times.at(-1) < time) continue;
-      const [x, y] = placeOn(track, time);
+      const [x, y] = placeOn(track, time, this.grid);
       found.push({ vehicle: track.vehicle, connected: track.connected, x, y });
     }
     return found;
@@ -90,24 +91,32 @@ function addTo(map, key, item) {
   map.get(key).push(item);
 }
 
-/** A track from its number, whether it is a CV, and differences of ms, decimetres and decimetres. */
+/** A track from its number, whether it is a CV, and all times, x, y and speeds, each as differences. */
 function unpackedTrack([vehicle, connected, ...steps]) {
-  const count = steps.length / 3;
-  const [times, x, y] = [new Float64Array(count), new Float32Array(count), new Float32Array(count)];
-  let [time, east, north] = [0, 0, 0];
-  for (let n = 0; n < count; n += 1) {
-    times[n] = time += steps[3 * n];
-    x[n] = (east += steps[3 * n + 1]) / 10;
-    y[n] = (north += steps[3 * n + 2]) / 10;
-  }
-  return { vehicle, connected: connected === 1, times, x, y };
+  const count = steps.length / 4;
+  const column = (place, unit) => {
+    let value = 0;
+    return Float64Array.from(steps.slice(place * count, (place + 1) * count), (step) => (value += step) * unit);
+  };
+  const [times, x, y, speed] = [column(0, 1), column(1, 0.1), column(2, 0.1), column(3, 0.1)];
+  return { vehicle, connected: connected === 1, times, x, y, speed };
 }
 
-function placeOn(track, time) {
-  const n = lastUpTo(track.times, time);
-  if (n >= track.times.length - 1) return [track.x[n], track.y[n]];
-  const share = (time - track.times[n]) / (track.times[n + 1] - track.times[n]);
-  return [track.x[n] + share * (track.x[n + 1] - track.x[n]), track.y[n] + share * (track.y[n + 1] - track.y[n])];
+/** The position on a track: from row to row the speed changes evenly, and on a grid the way leads over the corner. */
+function placeOn({ times, x, y, speed }, time, grid) {
+  const n = lastUpTo(times, time);
+  if (n >= times.length - 1) return [x[n], y[n]];
+  const s = (time - times[n]) / (times[n + 1] - times[n]);
+  const both = speed[n] + speed[n + 1];
+  const share = both > 0 ? (s * (2 * speed[n] + s * (speed[n + 1] - speed[n]))) / both : s;
+  const [east, north] = [x[n + 1] - x[n], y[n + 1] - y[n]];
+  if (!grid || Math.min(Math.abs(east), Math.abs(north)) < 0.25) return [x[n] + share * east, y[n] + share * north];
+  const driven = share * (Math.abs(east) + Math.abs(north));
+  const street = y[n] / grid.block + grid.blocks[1] / 2; // a whole number on a street along x
+  const alongX = Math.abs(street - Math.round(street)) * grid.block < 0.1;
+  const part = (first, second) => [Math.min(driven / first, 1), Math.max((driven - first) / second, 0)];
+  const [first, second] = alongX ? part(Math.abs(east), Math.abs(north)) : part(Math.abs(north), Math.abs(east));
+  return alongX ? [x[n] + first * east, y[n] + second * north] : [x[n] + second * east, y[n] + first * north];
 }
 
 function unpackedBins(flat) {

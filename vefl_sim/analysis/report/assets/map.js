@@ -62,15 +62,15 @@ class CarMap {
     context.fillStyle = this.colours["--cell"];
     context.fill();
     context.beginPath();
-    for (const line of streets.lines) {
-      for (let n = 0; n < line.length; n += 2) {
-        const point = this.at(line[n] / 10, line[n + 1] / 10);
-        if (n) context.lineTo(...point);
-        else context.moveTo(...point);
-      }
+    for (const [fromX, fromY, toX, toY] of streets ?? []) {
+      context.moveTo(...this.at(fromX, fromY));
+      context.lineTo(...this.at(toX, toY));
+    }
+    for (const { x, y } of streets ? [] : this.cars.tracks) {
+      x.forEach((east, n) => context[n ? "lineTo" : "moveTo"](...this.at(east, y[n])));
     }
     context.strokeStyle = this.colours["--street"];
-    context.lineWidth = streets.kind === "grid" ? Math.max(2, 9 * this.zoom) : 2;
+    context.lineWidth = streets ? Math.max(2, 9 * this.zoom) : 2;
     context.lineJoin = "round";
     context.stroke();
     context.beginPath();
