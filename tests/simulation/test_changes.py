@@ -23,7 +23,7 @@ TABLES: dict[str, Any] = {
     "data": {"train_samples": 1000},
     "vefl": {"round_s": 2.0},
 }
-BUDGET = {"from_round": 5, "vefl": {"budget": 300.0}}
+BUDGET = {"from_round": 5, "vefl": {"budget": 150.0}}
 MANY = [
     {"from_round": 3, "sla": {"base_fee": [100.0, 200.0]}},
     BUDGET,
@@ -80,7 +80,7 @@ def test_an_outage_loses_updates_and_ends(plain: Simulation) -> None:
 
 def test_plans_and_the_audit_have_the_keys_in_force() -> None:
     rounds = simulated(*MANY).rounds.set_index("round")
-    assert rounds["planned_cost"][:4].max() > 300 >= rounds["planned_cost"][5:].max()
+    assert rounds["planned_cost"][:4].max() > 150 >= rounds["planned_cost"][5:].max()
     assert rounds["ordered"][:6].max() > 3 >= rounds["ordered"][7:].max()
 
 
@@ -105,10 +105,14 @@ def test_every_key_that_can_change_does(plain: Simulation) -> None:
     for key in sorted(BETWEEN_ROUNDS):
         table, name = key.split(".")
         old = getattr(getattr(plain.experiment, table), name)
-        value = values.get(
-            key, not old if isinstance(old, bool) else [2 * v for v in old] if isinstance(old, tuple) else None
-        )
-        value = (old or 1) * (1 if isinstance(old, int) else 0.9) if value is None else value
+        if key in values:
+            value = values[key]
+        elif isinstance(old, bool):
+            value = not old
+        elif isinstance(old, tuple):
+            value = [1.01 * old[0], 1.01 * old[1]]
+        else:
+            value = 0.9 * old if isinstance(old, float) else 1
         try:
             changed = experiment({"from_round": 2, table: {name: value}}, run={"name": "x", "rounds": 3})
         except BadInput as error:
@@ -126,10 +130,8 @@ def test_killed_before_and_after_changes(kind: str, tmp_path: Path) -> None:
             simulate(changed, out=tmp_path / str(killed), watcher=Killer(killed))
         assert resume(only(tmp_path / str(killed))).content_digest() == whole.content_digest()
     assert [finding for finding in verify(whole) if not finding.passed] == []
-    text = (whole.path / "tables" / "rounds.parquet").read_bytes()
-    (whole.path / "resolved.toml").write_text(to_toml(with_settings(changed, "change.2.vefl.budget=100")))
+    (whole.path / "resolved.toml").write_text(to_toml(with_settings(changed, "change.2.vefl.budget=100.0")))
     assert {finding.what for finding in verify(whole) if not finding.passed} >= {"configuration"}
-    assert text
 
 
 def test_learning_and_adversaries_change(tmp_path: Path) -> None:
@@ -186,11 +188,11 @@ def test_a_change_is_part_of_names_stored_keys_and_files(tmp_path: Path) -> None
 
 
 def test_a_sweep_over_values_of_a_change(tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(to_toml(experiment(BUDGET)) + "\n[sweep]\nchange.1.vefl.budget = [300.0, 600.0]\n")
+    (tmp_path / "s.toml").write_text(to_toml(experiment(BUDGET)) + "\n[sweep]\nchange.1.vefl.budget = [150.0, 600.0]\n")
     points = load_sweep(tmp_path / "s.toml").points
-    assert [point.experiment.change[0].keys for point in points] == [{"vefl.budget": 300.0}, {"vefl.budget": 600.0}]
+    assert [point.experiment.change[0].keys for point in points] == [{"vefl.budget": 150.0}, {"vefl.budget": 600.0}]
     assert len({point.digest for point in points}) == 2
-    (tmp_path / "s.toml").write_text(to_toml(experiment()) + "\n[sweep]\nchange.1.vefl.budget = [300.0]\n")
+    (tmp_path / "s.toml").write_text(to_toml(experiment()) + "\n[sweep]\nchange.1.vefl.budget = [150.0]\n")
     with pytest.raises(BadInput):
         load_sweep(tmp_path / "s.toml")
 
@@ -198,7 +200,7 @@ def test_a_sweep_over_values_of_a_change(tmp_path: Path) -> None:
 def test_of_two_changes_of_a_key_the_later_in_the_file_counts() -> None:
     changed = experiment(BUDGET, {"from_round": 7, "vefl": {"budget": 600.0}})
     budgets = [with_changes(changed, begun(changed, round, 0)).vefl.budget for round in (4, 5, 6, 7, 8)]
-    assert budgets == [1000.0, 300.0, 300.0, 600.0, 600.0]
+    assert budgets == [1000.0, 150.0, 150.0, 600.0, 600.0]
 
 
 class TestBranches:
@@ -208,29 +210,29 @@ class TestBranches:
         return simulate(experiment(**kept), out=tmp_path_factory.mktemp("family"))
 
     def test_from_a_kept_checkpoint_as_from_the_start(self, parent: Run, tmp_path: Path) -> None:
-        made = parent.branch({"vefl.budget": 300.0}, from_round=5)
+        made = parent.branch({"vefl.budget": 150.0}, from_round=5)
         alone = simulate(experiment(BUDGET), out=tmp_path)
         assert made.content_digest() == alone.content_digest()
         assert made.path.parent == parent.path.parent
-        assert branch(parent, ["vefl.budget=300.0"], from_round=5).path == made.path
+        assert branch(parent, ["vefl.budget=150.0"], from_round=5).path == made.path
         lines = [*branch_lines(parent, made)]
         assert lines[0].startswith("from round 5 on")
         paid = parent.rounds["cost"][4:].sum(), made.rounds["cost"][4:].sum()
         assert lines[3].split() == ["paid", *(f"{value:.1f}" for value in paid), f"{paid[1] - paid[0]:+.1f}"]
 
     def test_of_a_branch_and_of_a_stopped_run(self, parent: Run, tmp_path: Path) -> None:
-        first = parent.branch({"vefl.budget": 300.0}, from_round=5)
+        first = parent.branch({"vefl.budget": 150.0}, from_round=5)
         second = first.branch({"radio.on": False}, at_s=13.0)
         changes = [BUDGET, {"at_s": 13.0, "radio": {"on": False}}]
         assert second.content_digest() == simulated(*changes).content_digest()
         with pytest.raises(Kill):
             simulate(experiment(), out=tmp_path, watcher=Killer(6))
-        assert only(tmp_path).branch({"vefl.budget": 300.0}, from_round=5).content_digest() == first.content_digest()
+        assert only(tmp_path).branch({"vefl.budget": 150.0}, from_round=5).content_digest() == first.content_digest()
 
     def test_bad_input_leaves_nothing_behind(self, parent: Run) -> None:
         known = {*parent.path.parent.iterdir()}
         with pytest.raises(BadInput, match=r"^from_round = 99 is after the last round, 8"):
-            parent.branch({"vefl.budget": 300.0}, from_round=99)
+            parent.branch({"vefl.budget": 150.0}, from_round=99)
         with pytest.raises(BadInput, match=r"^give it either from_round"):
-            parent.branch({"vefl.budget": 300.0})
+            parent.branch({"vefl.budget": 150.0})
         assert {*parent.path.parent.iterdir()} == known

@@ -251,12 +251,18 @@ def _override(tables: dict[str, Any], setting: str) -> str | None:
     key, equals, text = setting.partition("=")
     setting = shortened(setting)
     names = key.strip().split(".")
-    levels = 3 if names[0] == "sweep" and len(names) == 3 else 2  # sweep.radio.prbs=[6, 12]
+    levels = {"sweep": max(2, min(len(names), 3)), "change": 4}.get(names[0], 2)  # sweep.radio.prbs=[6, 12]
     if names[0] == "compare":
         return f"--set {setting}: [[compare]] cannot be changed by --set: change it in the file."
     if not equals or len(names) != levels or not all(names):
         return f"--set {setting}: write it as table.key=value, for example --set radio.prbs=12."
     table = tables
+    if names[0] == "change":
+        if not (len(names) == 4 and names[1].isdecimal() and 1 <= int(names[1]) <= len(tables.get("change", ()))):
+            return (
+                f"--set {setting}: write it as change.1.table.key=value, with the number of a [[change]] of the file."
+            )
+        table, names = tables["change"][int(names[1]) - 1], names[2:]
     for name in names[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
