@@ -98,7 +98,7 @@ def test_terms_change_for_those_who_come_later() -> None:
 def test_every_key_that_can_change_does(plain: Simulation) -> None:
     """Each of them to another value; none is refused by what it meets in a run."""
     values: dict[str, Any] = {
-        "radio.power": "open-loop", "mac.start": "ready", "mac.scheduler": "edf", "rat.method": "dual",
+        "radio.power": "open-loop", "mac.start": "ready", "mac.scheduler": "edf", "rat.method": "equal",
         "vefl.method": "exact", "vefl.upload_share": "selected", "aggregation.form": "models",
         "aggregation.weights_over": "ordered", "aggregation.p_suc": "history",
     }  # fmt: skip
