@@ -49,7 +49,7 @@ def test_a_circle_without_streets_is_refused():
     [
         ({"mean_in_coverage": 1e4}, 8, r"traffic\.mean_in_coverage = 10000: the streets in coverage hold \d+ vehicles"),
         ({"mean_in_coverage": 2000.0}, 50, r"vehicles on the whole grid of roads\.blocks = 50, and at most 20000"),
-        ({"arrivals_per_s": 1e3}, 8, r"vehicles on the whole grid of roads\.blocks = 8, and at most 20000"),
+        ({"arrivals_per_s": 1e3}, 8, r"no more than 30 vehicles per second can come in over 36 streets: lower it"),
     ],
 )
 def test_more_than_the_streets_can_hold_is_refused(traffic, blocks, message):

@@ -194,11 +194,6 @@ def test_share_of_connected_vehicles():
     assert all_of_them.connected.all()
 
 
-def test_more_than_can_enter_is_refused():
-    with pytest.raises(ExperimentError, match=r"no more than 30 vehicles per second can come in over 36 streets"):
-        traffic_with(arrivals_per_s=31.0, warm_start=False)
-
-
 @pytest.mark.parametrize(
     ("roads", "mobility", "traffic"),
     [
