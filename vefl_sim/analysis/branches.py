@@ -20,10 +20,11 @@ def branch_lines(parent: Run, branch: Run) -> Iterator[str]:
         ("paid", "cost", ".1f"),
         ("energy, J", "energy_j", ".1f"),
     ):
-        yield _line(title, *(float(rounds.loc[since:, name].sum()) for rounds in (first, second)), form)
-    ends = [metric and metric.of_summary("last", run.summary) for run in (parent, branch)]
-    if metric and None not in ends:
-        yield _line(f"{metric.name} at the end", *ends, metric.form)
+        before, after = (float(rounds.loc[since:, name].sum()) for rounds in (first, second))
+        yield _line(title, before, after, form)
+    before_end, after_end = (metric and metric.of_summary("last", run.summary) for run in (parent, branch))
+    if metric and before_end is not None and after_end is not None:
+        yield _line(f"{metric.name} at the end", before_end, after_end, metric.form)
 
 
 def _line(title: str, before: float, after: float, form: str) -> str:

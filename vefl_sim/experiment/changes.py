@@ -66,7 +66,7 @@ def with_changes(experiment: Experiment, indices: Sequence[int]) -> Experiment:
 
 def wrong_changes(experiment: Experiment) -> Iterator[str]:
     """Yield one sentence for each change that cannot be made."""
-    places = dict[tuple[object, str], int]()
+    places = dict[tuple[int | None, float | None, str], int]()
     for index, change in enumerate(experiment.change):
         where, problems = f"change {index + 1}", [*_problems_of(experiment, index)]
         for key in change.keys:

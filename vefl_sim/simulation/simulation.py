@@ -3,10 +3,11 @@
 from collections import deque
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simpy import Process
+from simpy import Event, Process
 
 from vefl_sim.core.arrays import NamedArrays
 from vefl_sim.core.clock import to_ns, to_s
@@ -213,7 +214,7 @@ class Simulation(MainTables):
         self._start()
         return True
 
-    def _change_within_round(self, index: int) -> None:
+    def _change_within_round(self, index: int, _: Event) -> None:
         """Change the keys of the uplink at once; plans know of it from the next round on."""
         experiment = self._keys_in_force(self.actors.server.round)[1]
         self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))
@@ -225,7 +226,7 @@ class Simulation(MainTables):
         for index, change in enumerate(self.experiment.change):
             if change.at_s is not None and (time_ns := to_ns(change.at_s)) > self.now_ns:
                 instant = Instant(self._env, time_ns, Precedence.ROUND)
-                instant.callbacks.append(lambda _, index=index: self._change_within_round(index))
+                instant.callbacks.append(partial(self._change_within_round, index))
 
     def _note(self, noted: Noted) -> None:
         if isinstance(noted.event, KeysChanged):

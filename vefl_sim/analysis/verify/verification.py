@@ -84,7 +84,7 @@ class Evidence:
     def spans(self) -> list[tuple[Experiment, pd.Index]]:
         """The experiment with the keys in force, and the rounds in which they were; one span if no key changes."""
         rounds = self.rounds["start_ns"]
-        changes = [begun(self.experiment, round, start_ns) for round, start_ns in rounds.items()]
+        changes = [begun(self.experiment, *row) for row in zip(rounds.index.tolist(), rounds.tolist(), strict=True)]
         return [
             (with_changes(self.experiment, indices), rounds.index[[one == indices for one in changes]])
             for indices in dict.fromkeys(changes)
