@@ -115,8 +115,8 @@ def test_every_key_that_can_change_does(plain: Simulation) -> None:
             value = 0.9 * old if isinstance(old, float) else 1
         try:
             changed = experiment({"from_round": 2, table: {name: value}}, run={"name": "x", "rounds": 3})
-        except BadInput as error:
-            assert "has no effect" in str(error) or "above" in str(error), key
+        except BadInput as error:  # keys that only have an effect beside others
+            assert any(words in str(error) for words in ("has no effect", "above")), key  # noqa: PT017
             continue
         simulate(changed, out=None)
 

@@ -22,9 +22,11 @@ def branch_lines(parent: Run, branch: Run) -> Iterator[str]:
     ):
         before, after = (float(rounds.loc[since:, name].sum()) for rounds in (first, second))
         yield _line(title, before, after, form)
-    before_end, after_end = (metric and metric.of_summary("last", run.summary) for run in (parent, branch))
-    if metric and before_end is not None and after_end is not None:
-        yield _line(f"{metric.name} at the end", before_end, after_end, metric.form)
+    if metric is None:
+        return
+    end, other_end = (metric.of_summary("last", run.summary) for run in (parent, branch))
+    if end is not None and other_end is not None:
+        yield _line(f"{metric.name} at the end", end, other_end, metric.form)
 
 
 def _line(title: str, before: float, after: float, form: str) -> str:

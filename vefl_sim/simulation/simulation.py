@@ -73,8 +73,8 @@ class Simulation(MainTables):
             experiment = with_settings(experiment, *setting_texts(settings))
         self._first = build_scenario(experiment) if isinstance(experiment, Experiment) else experiment
         self.experiment, self._env = self._first.experiment, NanosecondEnvironment(start_ns)
-        changes = begun(self.experiment, start_round, start_ns)
-        self.scenario, self._noted = self._first.with_changes(changes), {*changes}  # those that the trace has noted
+        self._changes = begun(self.experiment, start_round, start_ns)  # that the actors know
+        self.scenario, self._noted = self._first.with_changes(self._changes), {*self._changes}  # by the trace
         self.trace, self._reports = Trace(self._env), deque[RoundReport](maxlen=1000)
         self._end: Process | None = None  # the server's process; None before the first step
         self._failure: BaseException | None = None  # what has ended the run before its end
@@ -195,7 +195,7 @@ class Simulation(MainTables):
         Resuming does the same, so a run that is resumed behind a change goes on as it would have done.
         """
         changes, experiment = self._keys_in_force(round)
-        if experiment == self.scenario.experiment:
+        if changes == self._changes:
             return False
         if not self.actors.server.model.scheme.resumable:
             raise RunFailed(
@@ -207,7 +207,7 @@ class Simulation(MainTables):
         arrays: Arrays = {}
         states = pack({name: part.state() for name, part in self.actors.stateful().items()}, arrays)
         self._env = self.trace.env = NanosecondEnvironment(self.now_ns)
-        self.scenario = self._first.with_changes(changes)
+        self.scenario, self._changes = self._first.with_changes(changes), changes
         self.actors = wire(self.scenario, self._env, self.trace, self._first)
         for name, state in unpack(states, arrays).items():
             self.actors.stateful()[name].restore(state)
