@@ -20,7 +20,7 @@ from tests.fuzz.toml_mutations import TREE_MUTATIONS, Tree, any_key, any_value, 
 from vefl_sim.analysis.schema import file_schema
 from vefl_sim.cli import dry_run
 from vefl_sim.core.errors import ExperimentError
-from vefl_sim.experiment.experiment import Experiment
+from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.toml import from_tables
 
 ROOT = Path(__file__).parents[2]
@@ -140,7 +140,7 @@ class Extreme:
         """Write an experiment that is accepted: keys that are refused, one after the other, are taken back."""
         share, schema = random.choice((0.05, 0.2, 0.5)), file_schema()
         tables = {name: dict(keys) for name, keys in (SMALL | FIXED).items()}
-        for table in Experiment.model_fields:
+        for table in TABLES:
             definition = schema["properties"][table]["$ref"].rsplit("/", 1)[1]
             for key, one in schema["$defs"][definition]["properties"].items():
                 if f"{table}.{key}" not in LEFT_OUT and random.random() < share:

@@ -17,7 +17,10 @@ def file_schema() -> Json:
     """
     schema = Experiment.model_json_schema()
     tables, name = schema["properties"], schema["$defs"]["RunTable"].pop("required")
+    changes, change = tables.pop("change"), schema["$defs"]["Change"]
+    change |= _object(change["properties"] | _references(tables))
     schema["properties"] = tables | {
+        "change": changes,
         "base": {"type": "string", "description": "TOML file whose keys this file adds to or replaces."},
         "seeds": _SEEDS | {"description": "Seeds with which every variant of [[compare]] is run."},
         "compare": _array(_variant(tables), "Variants of the experiment, each with the keys in which it differs."),
@@ -38,13 +41,18 @@ def _object(properties: Json, **more: Any) -> Json:
 
 
 def _variant(tables: Json) -> Json:
-    references = {name: {"$ref": table["$ref"]} for name, table in tables.items()}
-    return _object({"label": {"type": "string", "minLength": 1}} | references, required=["label"])
+    own = {"label": {"type": "string", "minLength": 1}, "change": _array({"$ref": "#/$defs/Change"}, "Changes.")}
+    return _object(own | _references(tables), required=["label"])
+
+
+def _references(tables: Json) -> Json:
+    return {name: {"$ref": table["$ref"]} for name, table in tables.items()}
 
 
 def _sweep(definitions: Json, tables: Json) -> Json:
     """[sweep]: a list of values for each swept key, and [[sweep.zip]] for keys that change together."""
     lists = {name: _lists(definitions[table["$ref"].rsplit("/", 1)[1]]) for name, table in tables.items()}
+    lists["change"] = {"type": "object", "description": "Values of keys of a [[change]], by its number."}
     zipped = _array(_object(lists), "Keys that change together: lists of the same length.")
     return _object(lists | {"seeds": _SEEDS, "zip": zipped}, description="The values to run, every combination once.")
 
