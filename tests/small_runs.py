@@ -13,6 +13,7 @@ VARIANTS = {
     "trip": EXPERIMENT | {"mobility": EXPERIMENT["mobility"] | {"kind": "tests.scripted:OneArrives"}},
     "no-money": EXPERIMENT | {"vefl": EXPERIMENT["vefl"] | {"budget": 1.0}, "scheme": {"kind": "fedavg"}},
     "unconstrained": EXPERIMENT | {"rat": {}, "scheme": {"constrained": False, "selected": 1}, "trace": {}},
+    "change": EXPERIMENT | {"change": [{"from_round": 2, "aggregation": {"p_suc": "history"}}]},
     "broadcast": EXPERIMENT | {"downlink": {"kind": "broadcast"}},
     "old-csi": EXPERIMENT | {
         "radio": EXPERIMENT["radio"] | {"fading": "rayleigh", "csi_delay_slots": 4},

@@ -22,8 +22,8 @@ def test_public_names() -> None:
         "Aggregated", "AsynchronousScheme", "Backlog", "BadInput", "Channel", "Codec", "Dataset", "Experiment",
         "FinishedRun", "Link", "Local", "LocalUpdate", "Mobility", "Observation", "Plan", "RatAllocation", "RatPolicy",
         "RatProblem", "Received", "Run", "RunFailed", "RunWatcher", "Scene", "Scheduler", "Scheme", "Simulation",
-        "VeflError", "VeflWarning", "compare", "draw", "from_tables", "load", "load_sweep", "resume", "run_sweep",
-        "simulate", "trees", "why", "with_settings",
+        "VeflError", "VeflWarning", "branch", "compare", "draw", "from_tables", "load", "load_sweep", "resume",
+        "run_sweep", "simulate", "trees", "why", "with_settings",
     ]  # fmt: skip
     for name in dir(vefl_sim):
         assert getattr(vefl_sim, name).__doc__, name

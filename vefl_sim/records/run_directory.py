@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from stat import S_ISDIR, S_ISLNK, S_ISREG
@@ -205,9 +206,9 @@ class Run(MainTables):
 
     def branch(self, settings: Settings, **options: Any) -> "Run":
         """The run with other values of keys from a round, or a time, on: see vefl_sim.branch for `options`."""
-        import vefl_sim  # simulations know run directories, and not the other way round
-
-        return vefl_sim.branch(self, settings, **options)
+        simulation = import_module("vefl_sim.simulation.branch")  # it knows run directories, not they it
+        made: Run = simulation.branch(self, settings, **options)
+        return made
 
     def content_digest(self) -> str:
         """Digest of all tables that a repeated run must reproduce exactly (all but `timings`)."""
