@@ -1,5 +1,6 @@
 """Lists the runs in a folder, and finds a run by its name."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vefl_sim.core.errors import RunNotFound, VeflError
+from vefl_sim.core.files import read_text
 from vefl_sim.experiment.complaints import shortened, shown
 from vefl_sim.experiment.experiment import TABLES, Experiment
 from vefl_sim.experiment.part_files import part_sources, parts_in
@@ -110,9 +112,12 @@ def _refuse_sweep(name: str, out: Path, unfinished: bool) -> None:
     raise RunNotFound(f"{name} is a sweep or comparison, not a run: choose one of its runs: {shown_runs}{more}.{whole}")
 
 
-def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, float]:
-    """Sort key: the wanted state first, then runs without a running process, then the newest."""
-    return (path / "DONE").exists() != unfinished, not is_locked(path), path.stat().st_mtime
+def _preference(path: Path, unfinished: bool) -> tuple[bool, bool, bool, float]:
+    """Sort key: the wanted state first, then runs without a running process, then no branches, then the newest."""
+    branched = True
+    with suppress(OSError, ValueError):  # what is wrong with it, is said by whoever reads it
+        branched = bool(re.search(r"^(\[\[change\]\]|change = )", read_text(path / "resolved.toml"), re.MULTILINE))
+    return (path / "DONE").exists() != unfinished, not is_locked(path), not branched, path.stat().st_mtime
 
 
 def part_lines(run: Run, folder: Path | None = None, watch: Sequence[str] = ()) -> list[str]:
