@@ -259,6 +259,13 @@ def test_a_variant_that_ordered_nobody_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_variant_that_breaks_constraints_is_named(tmp_path: Path) -> None:
+    lawful, rich, richer = run([0.5], 100.0), run([0.6], 300.0), run([0.7], 400.0)
+    rich.summary["plan_breaches"], richer.summary["plan_breaches"] = {"C5": 2}, {"C1": 1, "C5": 3}
+    *_, line = comparison_lines(invented(tmp_path, pdpc=[lawful, lawful], richest=[rich, richer]))
+    assert line == "warning: richest violates constraints, so it is not on a par with the others: 1 × C1, 5 × C5"
+
+
 def test_the_curve_is_the_mean_where_all_seeds_were_evaluated(tmp_path: Path) -> None:
     runs = [run([0.1, None, 0.4, 0.9], 1.0), run([0.3, 0.2, 0.8], 1.0)]
     curve = compared(invented(tmp_path, first=runs), "accuracy").rows

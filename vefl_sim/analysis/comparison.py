@@ -1,6 +1,7 @@
 """Prints a comparison: the table of means, and the differences to the first variant."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
@@ -74,7 +75,7 @@ def _differences(differences: pd.DataFrame, metric: Metric | None, unit: str) ->
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
-    """A line if variants have different metrics, and for each with runs in which no CV got an order."""
+    """A line if variants have different metrics, and for each that ordered nobody, or broke constraints."""
     metrics = [metric.name for c in comparison.runs if (metric := metric_of_run(c.run))]
     if len(different := [*dict.fromkeys(metrics)]) > 1:
         names = ", ".join(different)
@@ -83,3 +84,6 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         if whys := [why for run in runs if (why := why_empty(run))]:
             of = f" in {len(whys)} of {len(runs)} runs" if len(runs) > 1 else ""
             yield f"warning: {label} ordered nobody{of}, so its differences mean little: most often {whys[0]}"
+        if broken := sum((Counter(run.summary.get("plan_breaches", {})) for run in runs), Counter()):
+            laws = ", ".join(f"{number} × {law}" for law, number in sorted(broken.items()))
+            yield f"warning: {label} violates constraints, so it is not on a par with the others: {laws}"

@@ -55,6 +55,9 @@ def report(
     if out.suffix == ".html":
         raise BadInput(f"--out {out} must be the folder of the runs: name the file to write with --to.")
     table = find_table(what, out)
+    if table and not Path(what).exists() and any(out.glob(f"{what}-*/resolved.toml")):
+        print(f"# a run comes before a sweep of the same name, which {table.parent} stands for", file=sys.stderr)
+        table = None
     if table:
         from vefl_sim.analysis.sweep_report.page import write_sweep_report  # imports matplotlib, which takes time
 

@@ -235,6 +235,8 @@ def test_of_many_runs_some_are_listed(swept: Swept, tmp_path: Path) -> None:
         find_run("tiny", own.out)
     copytree(swept.runs[50, 1].path, own.out / "tiny-1a2b3c4d")
     assert find_run("tiny", own.out).path.name == "tiny-1a2b3c4d"  # a run comes before a sweep
+    page = call("report", "tiny", "--out", own.out)
+    assert page.stdout.strip() == str(own.out / "tiny-1a2b3c4d" / "report.html")
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"run,seed\n", b"\x00\xff,\n1"])
