@@ -521,8 +521,12 @@ class Change(Table):
 
     def __str__(self) -> str:
         """When, and which keys: from round 11 vefl.budget=2000."""
-        when = f"from {self.at_s:g} s" if self.from_round is None else f"from round {self.from_round}"
-        return f"{when} {' '.join(f'{key}={value}' for key, value in self.keys.items())}"
+        return f"{self.when} {' '.join(f'{key}={value}' for key, value in self.keys.items())}"
+
+    @property
+    def when(self) -> str:
+        """The time of the change, in words."""
+        return f"from {self.at_s or 0.0:g} s" if self.from_round is None else f"from round {self.from_round}"
 
     @property
     def tables(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tests.protocol.test_asynchronous import THREE
 from tests.protocol.test_golden import EXPERIMENT
 from tests.resumable import Kill, Killer, only
 from vefl_sim import Run, from_tables, simulate, why, with_settings
+from vefl_sim.analysis.report.data import changes_of
 from vefl_sim.analysis.report.document import asset, html, source_hash
 from vefl_sim.analysis.report.facts import changed_keys, commands_of
 from vefl_sim.analysis.report.page import NAME, report
@@ -50,6 +51,18 @@ def test_every_changed_key_has_its_default_beside_it(rush: Run) -> None:
     assert all(default for _, default in shown.values())
     same = with_settings(rush.experiment, "data.train_samples=12000")  # as many as without the key
     assert "data.train_samples" not in {key for key, _, _ in changed_keys(same)}
+
+
+def test_changes_during_a_run_are_listed_and_marked(tmp_path: Path) -> None:
+    changes = [{"from_round": 2, "vefl": {"budget": 20.0}}, {"at_s": 1.75, "radio": {"on": False}}]
+    made = simulate(from_tables(EXPERIMENT | {"change": changes}), out=tmp_path)
+    shown = [*changed_keys(made.experiment)][-2:]
+    assert [(key, value) for key, value, _ in shown] == [
+        ("from round 2: vefl.budget", "20"), ("from 1.75 s: radio.on", "false"),
+    ]  # fmt: skip
+    marks = changes_of(Source(made))
+    assert [mark["text"] for mark in marks] == ["from round 2 vefl.budget=20.0", "from 1.75 s radio.on=False"]
+    assert [mark["at"] for mark in marks] == [made.rounds["start_ns"][1] / 1e6, 1750.0]
 
 
 def test_terms_are_explained_as_in_the_glossary(page: str) -> None:

@@ -43,6 +43,13 @@ def rounds_of(source: Source) -> Columns:
     return columns | {name: [row[f"{name}_ns"] / 1e6 for row in rows] for name in ("start", "end")}
 
 
+def changes_of(source: Source) -> list[dict[str, Any]]:
+    """The time in ms of each change of keys that the run has reached, and its text."""
+    starts_ms = {row["round"]: row["start_ns"] / 1e6 for row in source.rounds}
+    changes = [(starts_ms.get(one.from_round or 0, 1e3 * (one.at_s or 0.0)), one) for one in source.experiment.change]
+    return [{"at": at, "text": str(one)} for at, one in changes if at and at <= source.end_s * 1e3]
+
+
 def decisions_of(source: Source) -> dict[str, Any]:
     """By round, how many decisions ended how: `states` and, of lost updates and ineligible CVs, `reasons`.
 

@@ -79,7 +79,7 @@ def figures(source: Source) -> Iterator[tuple[str, str, str]]:
 
 
 def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
-    """Key, value and default of every key whose value differs from its default."""
+    """Key, value and default of every key whose value differs from its default; of a change, what it was before."""
     for table_name in TABLES:
         keys = getattr(experiment, table_name)
         for name, field in type(keys).model_fields.items():
@@ -87,6 +87,10 @@ def changed_keys(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
             default = _implied(experiment, key) if field.default is None else field.get_default()
             if key != "run.name" and value is not None and value != default:
                 yield key, _shown(value), _shown(default)
+    for change in experiment.change:
+        for key, value in change.keys.items():
+            table, _, name = key.partition(".")
+            yield f"{change.when}: {key}", _shown(value), _shown(getattr(getattr(experiment, table), name))
 
 
 def _implied(experiment: Experiment, key: str) -> Any:

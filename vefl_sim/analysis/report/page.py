@@ -181,13 +181,15 @@ def _data(source: Source) -> dict[str, Any]:
     """Everything that the scripts read."""
     experiment = source.experiment
     limited = experiment.scheme.constrained and not source.trains_centrally
+    budgets = [change for change in experiment.change if "vefl.budget" in change.keys]
     return {
         "terms": json.loads(asset("terms.json")),  # rows of docs/glossary.md, each with the words that it explains
         "unit": source.unit,
         "slot_ms": experiment.slots.slot_ns / 1e6,
         "radius": experiment.radio.coverage_radius_m,
         "prbs": experiment.radio.prbs,
-        "budget": experiment.vefl.budget if limited else None,
+        "budget": experiment.vefl.budget if limited and not budgets else None,
+        "changes": data.changes_of(source),
         "constrained": experiment.scheme.constrained,
         "end": source.end_s * 1e3,
         "reasons": REASONS,

@@ -30,6 +30,7 @@ class Curves {
     const share = data.rounds.ordered.map((count, row) => (count ? data.rounds.delivered[row] / count : null));
     this.values = { ...data.rounds, share };
     this.budget = data.budget;
+    this.changes = data.changes;
     const isKnown = (key) => this.values[key].some((value) => value !== null);
     const known = (curve) => data.curves.includes(curve.key) && isKnown(curve.key);
     this.panels = CURVES.filter(known).map((curve) => this.panel({ ...curve, ...named(curve.key, data.metric) }));
@@ -93,6 +94,13 @@ class Curves {
         shape("line", { x1: left, x2: right, y1: y(limit), y2: y(limit), class: "limit" }),
         shape("text", { x: right, y: y(limit) - 5, class: "tick end" }, `budget ${short(limit)}`),
       );
+    }
+    for (const { at, text } of this.changes) {
+      const row = this.rounds.end.findIndex((end) => end > at);
+      const place = x(this.axis === "round" ? this.rounds.round[row] - 0.5 : at / 1000);
+      const mark = shape("line", { x1: place, x2: place, y1: top, y2: bottom, class: "limit" });
+      mark.append(shape("title", {}, text));
+      svg.append(mark);
     }
     const line = rows.map((row, n) => `${n ? "L" : "M"}${x(this.place(row)).toFixed(1)} ${y(values[row]).toFixed(1)}`);
     svg.append(shape("path", { d: line.join(""), class: "line", stroke: `var(${curve.colour})` }));
