@@ -61,7 +61,7 @@ def figures(source: Source) -> Iterator[tuple[str, str, str]]:
     ordered, delivered = source.total("ordered"), source.total("delivered")
     share = f"{delivered / ordered:.1%}" if ordered else "–"
     yield "delivered", share, f"{ordered - delivered:,} of {ordered:,} lost"
-    paid, budget = source.total("cost"), source.experiment.vefl.budget * len(rounds)
+    paid, budget = source.total("cost"), source.budget
     limited = source.experiment.scheme.constrained and budget > 0
     amount = f"{paid:,.0f}" if paid >= 100 else f"{paid:.3g}"
     yield "paid", amount, f"{paid / budget:.0%} of the budget" if limited else "no budget applied"
@@ -188,10 +188,10 @@ def _limits(source: Source) -> Iterator[Caution]:
     if overruns := {name: number for name, number in summary.get("overruns", {}).items() if number}:
         text = "; ".join(f"{number:,} × {_OVERRUNS.get(name, name)}" for name, number in overruns.items())
         yield "warn", "Planned worst cases were exceeded", f"{text}."
-    budget, paid = experiment.vefl.budget * len(source.rounds), source.total("cost")
+    budget, paid = source.budget, source.total("cost")
     if experiment.scheme.constrained and budget > 0 and paid < 0.5 * budget:
         mean = paid / len(source.rounds)
-        text = f"On average {mean:,.1f} of Ξ = {experiment.vefl.budget:,g} was paid per {source.unit}."
+        text = f"On average {mean:,.1f} of Ξ = {budget / len(source.rounds):,g} was paid per {source.unit}."
         yield "note", f"{1 - paid / budget:.0%} of the budget was left unspent", text
 
 

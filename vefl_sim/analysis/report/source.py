@@ -12,6 +12,7 @@ from vefl_sim.analysis.why import Explanations
 from vefl_sim.core.clock import to_s
 from vefl_sim.core.errors import NotResumable, RunNotFound, VeflError
 from vefl_sim.core.files import read_text
+from vefl_sim.experiment.changes import begun, with_changes
 from vefl_sim.experiment.experiment import Experiment
 from vefl_sim.learning.metric import Metric, metric_of_summary
 from vefl_sim.records.identity import recorded_versions
@@ -48,6 +49,12 @@ class Source:
     def rounds(self) -> list[dict[str, Any]]:
         """The rows of the rounds table."""
         return rows_of(self._main_table("rounds"))
+
+    @cached_property
+    def budget(self) -> float:
+        """Sum of the budgets Ξ of all rounds."""
+        begun_by = [begun(self.experiment, row["round"], row["start_ns"]) for row in self.rounds]
+        return sum(with_changes(self.experiment, changes).vefl.budget for changes in begun_by)
 
     @cached_property
     def vehicles(self) -> list[dict[str, Any]]:
