@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from vefl_sim.schemes.scheme import Plan as Plan
     from vefl_sim.schemes.scheme import Received as Received
     from vefl_sim.schemes.scheme import Scheme as Scheme
-    from vefl_sim.simulation.branch import branch as branch
     from vefl_sim.simulation.run import resume as resume
     from vefl_sim.simulation.run import simulate as simulate
     from vefl_sim.simulation.simulation import Simulation as Simulation
     from vefl_sim.simulation.watcher import RunWatcher as RunWatcher
+    from vefl_sim.sweep.branch import branch as branch
     from vefl_sim.sweep.comparison import compare as compare
     from vefl_sim.sweep.points import load_sweep as load_sweep
     from vefl_sim.sweep.runner import run_sweep as run_sweep

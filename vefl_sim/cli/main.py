@@ -124,7 +124,7 @@ def branch(
         int | None, typer.Option(help="The first round with the new values; without rounds, the first window of t_th.")
     ] = None,
     at_s: Annotated[
-        float | None, typer.Option("--at", help="Simulated time of the change, in seconds, instead of --from-round.")
+        float | None, typer.Option(help="Simulated time of the change, in seconds, instead of --from-round.")
     ] = None,
     parts: Parts = None,
     out: Out = Path("runs"),
@@ -136,7 +136,7 @@ def branch(
     """
     from vefl_sim.analysis.branches import branch_lines
     from vefl_sim.analysis.runs import find_run
-    from vefl_sim.simulation.branch import branch as branch_of
+    from vefl_sim.sweep.branch import branch as branch_of
 
     found = find_run(run, out)
     print(f"# from {found.path} ({found.state})", file=sys.stderr)

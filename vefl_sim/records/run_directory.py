@@ -206,8 +206,8 @@ class Run(MainTables):
 
     def branch(self, settings: Settings, **options: Any) -> "Run":
         """The run with other values of keys from a round, or a time, on: see vefl_sim.branch for `options`."""
-        simulation = import_module("vefl_sim.simulation.branch")  # it knows run directories, not they it
-        made: Run = simulation.branch(self, settings, **options)
+        branches = import_module("vefl_sim.sweep.branch")  # it knows run directories, not they it
+        made: Run = branches.branch(self, settings, **options)
         return made
 
     def content_digest(self) -> str:
