@@ -331,7 +331,7 @@ def test_a_flipped_bit_in_a_checkpoint_shows(tmp_path: Path) -> None:
     run = killed_at(NETWORK, tmp_path, 4)
     for file in (run.path / "checkpoints").iterdir():
         content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
+        content[content.index(b'"round"')] ^= 1  # in its state; a few bytes of a zip mean nothing
         file.write_bytes(content)
     with pytest.raises(NotResumable, match=r"is damaged(.|\n)*has no other checkpoint.*--fresh") as raised:
         resume(run)

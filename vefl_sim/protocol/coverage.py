@@ -71,12 +71,13 @@ class CoverageProcess:
 
     def state(self) -> State:
         """The scenes of the current step, the CVs in coverage, and the state of mobility and channel (None if none)."""
-        vehicles = self.in_coverage | self.outside
+        known = self._agreements | {cv: one.agreement for cv, one in (self.outside | self.in_coverage).items()}
+        here = {*self._after.vehicle.tolist(), *self.in_coverage}  # others have ended their trips
         return {
             "before": state_of(self._before),
             "after": state_of(self._after),
             "in_coverage": list(self.in_coverage),
-            "agreements": state_of(self._agreements | {cv: one.agreement for cv, one in vehicles.items()}),
+            "agreements": {cv: state_of(known[cv]) for cv in sorted(here & known.keys())},
             "mobility": optional_state(self.mobility),
             "channel": optional_state(self.channel),
         }
