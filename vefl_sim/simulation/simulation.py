@@ -1,7 +1,7 @@
 """A run that one can step through: by rounds, by plans or by slots. Everything else that runs is a loop around it."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -184,17 +184,16 @@ class Simulation(MainTables):
         self._reports.clear()
         return reports
 
-    def _keys_in_force(self, round: int) -> tuple[tuple[int, ...], Experiment]:
-        """The changes that have begun in this round, by their index, and the experiment with them."""
-        changes = begun(self.experiment, round, self.now_ns)
-        return changes, without_unused_keys(with_changes(self.experiment, changes))
+    def _with(self, changes: Sequence[int]) -> Experiment:
+        """The experiment with the keys of these changes, by their index."""
+        return without_unused_keys(with_changes(self.experiment, changes))
 
     def _change_between_rounds(self, round: int) -> bool:
         """If keys change with this round, replace all actors by new ones in the same state; False if none changes.
 
         Resuming does the same, so a run that is resumed behind a change goes on as it would have done.
         """
-        changes, experiment = self._keys_in_force(round)
+        changes = begun(self.experiment, round, self.now_ns)
         if changes == self._changes:
             return False
         if not self.actors.server.model.scheme.resumable:
@@ -203,7 +202,7 @@ class Simulation(MainTables):
             )
         for index in changes:
             if index not in self._noted:
-                self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))
+                self.trace.note(KeysChanged(index, self.experiment.change[index].keys, self._with(changes)))
         arrays: Arrays = {}
         states = pack({name: part.state() for name, part in self.actors.stateful().items()}, arrays)
         self._env = self.trace.env = NanosecondEnvironment(self.now_ns)
@@ -216,7 +215,7 @@ class Simulation(MainTables):
 
     def _change_within_round(self, index: int, _: Event) -> None:
         """Change the keys of the uplink at once; plans know of it from the next round on."""
-        experiment = self._keys_in_force(self.actors.server.round)[1]
+        experiment = self._with(begun(self.experiment, self.actors.server.round, self.now_ns))
         self.trace.note(KeysChanged(index, self.experiment.change[index].keys, experiment))
         self.actors.gnb.change(Link.of(experiment.radio), experiment.radio.on)
 
